@@ -1,0 +1,86 @@
+// Package fault is the one error shape of dot4fa: what went wrong, where, and
+// what to do next, together with the documented exit code.
+package fault
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Exit codes of the dot4fa command.
+const (
+	OK           = 0
+	Failure      = 1   // anything without a more exact code
+	Usage        = 2   // bad flag, bad recipe, unknown name
+	EditFails    = 3   // an edit does not apply, or a file was edited by hand
+	Environment  = 4   // a tool, a toolchain or a permission is missing
+	BuildFailed  = 5   // configure or compile failed
+	VerifyFailed = 6   // a verification did not hold
+	Interrupted  = 130 // Ctrl-C
+)
+
+// Error is an error a user reads. Its message is lower case without a full
+// stop; Hint is printed on a line of its own.
+type Error struct {
+	Code  int    // exit code
+	Where string // "file:line:col", a path, a ref; may be empty
+	What  string // what went wrong
+	Hint  string // what to do next; may be empty
+	Err   error  // the cause; may be nil
+}
+
+// New returns an Error with the given exit code and formatted message.
+// A %w verb in format records the cause.
+func New(code int, format string, args ...any) *Error {
+	err := fmt.Errorf(format, args...)
+	return &Error{Code: code, What: err.Error(), Err: errors.Unwrap(err)}
+}
+
+// At says where the fault is.
+func (e *Error) At(format string, args ...any) *Error {
+	e.Where = fmt.Sprintf(format, args...)
+	return e
+}
+
+// Hintf says what to do next.
+func (e *Error) Hintf(format string, args ...any) *Error {
+	e.Hint = fmt.Sprintf(format, args...)
+	return e
+}
+
+func (e *Error) Error() string {
+	if e.Where == "" {
+		return e.What
+	}
+	return e.Where + ": " + e.What
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Code returns the exit code err asks for: that of the outermost Error in its
+// chain, Failure for any other error and OK for nil.
+func Code(err error) int {
+	if err == nil {
+		return OK
+	}
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return Failure
+}
+
+// Hint returns the hint of the outermost Error in err's chain that has one.
+func Hint(err error) string {
+	for err != nil {
+		var e *Error
+		if !errors.As(err, &e) {
+			return ""
+		}
+		if e.Hint != "" {
+			return e.Hint
+		}
+		err = e.Err
+	}
+	return ""
+}
