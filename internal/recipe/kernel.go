@@ -1,0 +1,104 @@
+package recipe
+
+// Kernel holds the kernel parameters: compile-time constants of the rendered
+// device code. kernelKeys says what each means and which values it takes.
+type Kernel struct {
+	HeadSizes       []int    `json:"head_sizes"`
+	VTypes          []string `json:"v_types"`
+	KScale          string   `json:"k_scale"`
+	KRotation       bool     `json:"k_rotation"`
+	Chunk           int      `json:"chunk"`
+	SuperChunk      int      `json:"super_chunk"`
+	SplitSize       int      `json:"split_size"`
+	SplitKThreshold int      `json:"splitk_threshold"`
+	DecodeBN        int      `json:"decode_bn"`
+	VSubTile        int      `json:"v_sub_tile"`
+	VerifyMaxNQ     int      `json:"verify_max_nq"`
+	BatchInvariant  bool     `json:"batch_invariant"`
+	PrefillVariant  string   `json:"prefill_variant"`
+	BM              int      `json:"bm"`
+	BN              int      `json:"bn"`
+	KStaging        string   `json:"k_staging"`
+	GQAGroup        string   `json:"gqa_group"`
+	ScaleOnce       bool     `json:"scale_once"`
+}
+
+// HasHeadSize reports whether kernels for head size d are built.
+func (k Kernel) HasHeadSize(d int) bool {
+	for _, h := range k.HeadSizes {
+		if h == d {
+			return true
+		}
+	}
+	return false
+}
+
+// HasVType reports whether kernels for V type t (f16, q8_0, q4_0) are built.
+func (k Kernel) HasVType(t string) bool {
+	for _, v := range k.VTypes {
+		if v == t {
+			return true
+		}
+	}
+	return false
+}
+
+// Params returns the kernel parameters' part of Keys.
+func Params() []Key { return append([]Key(nil), kernelKeys...) }
+
+var kernelKeys = []Key{
+	{Path: "kernel.head_sizes", Kind: Ints, Default: []int{64, 128, 256}, Allowed: []string{"64", "128", "256"},
+		Doc:   "head sizes D that get kernels; any other is refused when a context is created",
+		field: func(k *Kernel) any { return &k.HeadSizes }},
+	{Path: "kernel.v_types", Kind: Enums, Default: []string{"f16", "q8_0", "q4_0"}, Allowed: []string{"f16", "q8_0", "q4_0"},
+		Doc:   "types of the V cache that get kernels; any other is refused when a context is created",
+		field: func(k *Kernel) any { return &k.VTypes }},
+	{Path: "kernel.k_scale", Kind: Enum, Default: "absmax", Allowed: []string{"absmax", "mse"},
+		Doc:   "how a K block's scale is found: largest magnitude / 127, or one least-squares refit after it",
+		field: func(k *Kernel) any { return &k.KScale }},
+	{Path: "kernel.k_rotation", Kind: Bool, Default: false,
+		Doc:   "rotate K (Hadamard) before packing it, as upstream does for its quantised K types",
+		field: func(k *Kernel) any { return &k.KRotation }},
+	{Path: "kernel.chunk", Kind: Int, Default: 128, Min: 32, Max: 1024, Pow2: true,
+		Doc:   "KV cells in one partial result of the decode side; the unit of batch invariance; divides split_size and super_chunk",
+		field: func(k *Kernel) any { return &k.Chunk }},
+	{Path: "kernel.super_chunk", Kind: Int, Default: 1024, Min: 32, Max: 65536, Pow2: true,
+		Doc:   "KV cells merged at the first level of the fixed merge tree; at least chunk",
+		field: func(k *Kernel) any { return &k.SuperChunk }},
+	{Path: "kernel.split_size", Kind: Int, Default: 512, Min: 64, Max: 65536, Pow2: true,
+		Doc:   "KV cells one workgroup of split-K stage 1 visits; the default of the run-time override",
+		field: func(k *Kernel) any { return &k.SplitSize }},
+	{Path: "kernel.splitk_threshold", Kind: Int, Default: 2048, Min: 256, Max: 1 << 20,
+		Doc:   "KV cells from which one-query decode goes split-K; a multiple of 256; the default of the run-time override",
+		field: func(k *Kernel) any { return &k.SplitKThreshold }},
+	{Path: "kernel.decode_bn", Kind: Int, Default: 64, Allowed: []string{"16", "32", "64", "128"},
+		Doc:   "KV cells of the decode kernel's inner tile; divides chunk",
+		field: func(k *Kernel) any { return &k.DecodeBN }},
+	{Path: "kernel.v_sub_tile", Kind: Int, Default: 8, Allowed: []string{"4", "8", "16", "32"},
+		Doc:   "V rows the decode kernel takes at a time; divides decode_bn",
+		field: func(k *Kernel) any { return &k.VSubTile }},
+	{Path: "kernel.verify_max_nq", Kind: Int, Default: 8, Min: 1, Max: 8,
+		Doc:   "most query rows that still go through the decode kernel; more are a prefill",
+		field: func(k *Kernel) any { return &k.VerifyMaxNQ }},
+	{Path: "kernel.batch_invariant", Kind: Bool, Default: true,
+		Doc:   "a query row's output bits do not depend on how many rows were asked for together",
+		field: func(k *Kernel) any { return &k.BatchInvariant }},
+	{Path: "kernel.prefill_variant", Kind: Enum, Default: "auto", Allowed: []string{"auto", "blockfa_recthist_v4_single", "mma"},
+		Doc:   "prefill kernel used when the environment names none; auto is the fastest safe one",
+		field: func(k *Kernel) any { return &k.PrefillVariant }},
+	{Path: "kernel.bm", Kind: Int, Default: 8, Allowed: []string{"8", "16", "32", "64"},
+		Doc:   "query rows of a dot4 prefill tile",
+		field: func(k *Kernel) any { return &k.BM }},
+	{Path: "kernel.bn", Kind: Int, Default: 8, Allowed: []string{"8", "16", "32", "64"},
+		Doc:   "KV cells of a dot4 prefill tile; bm * bn is the workgroup's size, 64 to 1024",
+		field: func(k *Kernel) any { return &k.BN }},
+	{Path: "kernel.k_staging", Kind: Enum, Default: "none", Allowed: []string{"none", "lds"},
+		Doc:   "where the dot4 prefill keeps a K tile: read through the cache, or staged in LDS",
+		field: func(k *Kernel) any { return &k.KStaging }},
+	{Path: "kernel.gqa_group", Kind: Enum, Default: "single", Allowed: []string{"single", "pair", "triad"},
+		Doc:   "query heads of one KV head that share a V tile in the dot4 prefill",
+		field: func(k *Kernel) any { return &k.GQAGroup }},
+	{Path: "kernel.scale_once", Kind: Bool, Default: false,
+		Doc:   "apply one scale per K row and not per 32 values: an experiment, its numbers are wrong by design of the format",
+		field: func(k *Kernel) any { return &k.ScaleOnce }},
+}

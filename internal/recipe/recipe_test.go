@@ -1,0 +1,447 @@
+package recipe
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"dot4fa/internal/fault"
+)
+
+// shipped is the repository's root: the recipes that come with dot4fa.
+var shipped = os.DirFS("../..")
+
+func TestShippedRecipes(t *testing.T) {
+	infos, err := List(shipped)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]Backend{}
+	for _, in := range infos {
+		if in.Err != nil {
+			t.Errorf("%s: %v", in.Name, in.Err)
+		}
+		if in.Summary == "" {
+			t.Errorf("%s has no summary", in.Name)
+		}
+		got[in.Name] = in.Backend
+	}
+	want := map[string]Backend{"base": "", "cpu": CPU, "cuda": CUDA, "rdna3": HIP}
+	for name, b := range want {
+		if have, ok := got[name]; !ok || have != b {
+			t.Errorf("recipe %s: backend %q (listed: %v), want %q", name, have, ok, b)
+		}
+	}
+}
+
+func TestShippedValues(t *testing.T) {
+	r, err := Load(shipped, "rdna3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Env) != 0 {
+		t.Errorf("rdna3 sets run-time flags: %v", r.Env)
+	}
+	for k, v := range map[string]string{
+		"GGML_HIP": "ON", "GPU_TARGETS": "gfx1100", "GGML_CUDA_FA_ALL_QUANTS": "ON", "CMAKE_BUILD_TYPE": "Release",
+		"LLAMA_BUILD_UI": "OFF", "LLAMA_USE_PREBUILT_UI": "OFF",
+	} {
+		if r.CMake[k] != v {
+			t.Errorf("rdna3: %s = %q, want %q", k, r.CMake[k], v)
+		}
+	}
+	if r.Upstream.Commit != "d775b8967a46d8beb110d444aa3b8938179e0dd8" || r.Upstream.Tag != "b10573" {
+		t.Errorf("pin = %+v", r.Upstream)
+	}
+	if r.PinFile() != "recipes/base.yaml" {
+		t.Errorf("PinFile = %s", r.PinFile())
+	}
+	if r.Kernel.Chunk != 128 || r.Kernel.SplitSize != 512 || r.Kernel.SplitKThreshold != 2048 || len(r.Kernel.HeadSizes) != 3 {
+		t.Errorf("kernel = %+v", r.Kernel)
+	}
+	c, err := Load(shipped, "cuda")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.CMake["CMAKE_CUDA_ARCHITECTURES"] != "90" {
+		t.Errorf("cuda architectures = %q", c.CMake["CMAKE_CUDA_ARCHITECTURES"])
+	}
+	if c.Hash() == r.Hash() {
+		t.Error("two recipes have one hash")
+	}
+	list := r.Cache()
+	for i := 1; i < len(list); i++ {
+		if list[i-1].Key >= list[i].Key {
+			t.Errorf("cache entries not in order: %v", list)
+		}
+	}
+}
+
+const pin = "upstream:\n  url: https://example.org/up\n  commit: 0123456789abcdef0123456789abcdef01234567\n  tag: b1\n"
+
+// ok is a complete recipe called x.
+const ok = "name: x\nbackend: cpu\ntargets: [a]\n" + pin
+
+func load(files map[string]string, name string) (*Recipe, error) {
+	m := fstest.MapFS{}
+	for f, text := range files {
+		m["recipes/"+f+".yaml"] = &fstest.MapFile{Data: []byte(text)}
+	}
+	return Load(m, name)
+}
+
+// TestBad: every kind of fault says where it is, what is allowed and what was
+// probably meant.
+func TestBad(t *testing.T) {
+	hip := "name: x\nbackend: hip\ncmake:\n  GGML_HIP: ON\ntargets: [a]\n" + pin
+	tests := []struct {
+		name, text string
+		where      string // line:col
+		what, hint string // parts of the message and the hint
+	}{
+		{"unknown key", ok + "backendd: cpu\n", "8:1", "unknown key backendd", "did you mean backend?"},
+		{"unknown nested key", ok + "kernel:\n  split-size: 512\n", "9:3", "unknown key split-size", "did you mean split_size?"},
+		{"unknown key far from all", ok + "zzzzzzzz: 1\n", "8:1", "unknown key zzzzzzzz", "allowed here: name, summary"},
+		{"key twice", ok + "backend: cpu\n", "8:1", "backend is given twice", "line 2"},
+		{"group twice", ok + "upstream: {}\n", "8:1", "upstream is given twice", "line 4"},
+		{"nested key twice", ok + "kernel: {chunk: 64, chunk: 128}\n", "8:21", "chunk is given twice", "line 8"},
+		{"entry twice", ok + "cmake:\n  A: 1\n  A: 2\n", "10:3", "A is given twice under cmake", "line 9"},
+		{"list item twice", ok + "kernel: {head_sizes: [64, 64]}\n", "8:27", "has 64 twice", ""},
+		{"string for a number", ok + "kernel: {chunk: big}\n", "8:17", `kernel.chunk: want a power of two, 32 to 1024, have "big"`, "recipe schema"},
+		{"quoted number", ok + "kernel: {chunk: '64'}\n", "8:17", "want a power of two", ""},
+		{"fraction", ok + "kernel: {chunk: 64.0}\n", "8:17", "have the fraction 64.0", ""},
+		{"hex", ok + "kernel: {chunk: 0x40}\n", "8:17", "have the number 0x40", ""},
+		{"huge number", ok + "kernel: {chunk: 99999999999999999999}\n", "8:17", "kernel.chunk", ""},
+		{"negative", ok + "kernel: {chunk: -64}\n", "8:17", "cannot be -64", "power of two"},
+		{"number for a string", "name: 3\n", "1:7", "name: want a string, have the number 3", ""},
+		{"mapping for a string", "name: {a: b}\n", "1:7", "have a mapping", ""},
+		{"list for a mapping", "name: x\nupstream: [a]\n", "2:11", "want a mapping of url, commit, tag, exclude", ""},
+		{"nothing for a mapping", "name: x\nkernel:\n", "2:8", "have nothing", ""},
+		{"nothing for a value", "name: x\nbackend:\n", "2:9", "backend: want one of cpu, hip, cuda", ""},
+		{"yes for a boolean", ok + "kernel: {scale_once: yes}\n", "8:22", "want true or false", ""},
+		{"scalar for a list", ok + "kernel: {head_sizes: 64}\n", "8:22", "want a list of 64, 128, 256", ""},
+		{"list in a list", ok + "kernel: {head_sizes: [[64]]}\n", "8:23", "have a list", ""},
+		{"empty list", ok + "kernel: {v_types: []}\n", "8:19", "must not be empty", "f16, q8_0, q4_0"},
+		{"head size without kernel", ok + "kernel: {head_sizes: [64, 80]}\n", "8:27", "cannot be 80", "64, 128, 256"},
+		{"V type without kernel", ok + "kernel: {v_types: [q8]}\n", "8:20", `cannot be "q8"`, "did you mean q8_0?"},
+		{"chunk not a power of two", ok + "kernel: {chunk: 96}\n", "8:17", "cannot be 96", "power of two"},
+		{"chunk larger than split", ok + "kernel: {chunk: 1024}\n", "1:1", "kernel.split_size cannot be 512", "multiple of chunk (1024)"},
+		{"split not a multiple", ok + "kernel:\n  chunk: 512\n  split_size: 256\n", "10:15", "kernel.split_size cannot be 256", "chunk (512)"},
+		{"super chunk below chunk", ok + "kernel: {super_chunk: 64}\n", "8:23", "kernel.super_chunk cannot be 64", ""},
+		{"threshold off the padding", ok + "kernel: {splitk_threshold: 1000}\n", "8:28", "cannot be 1000", "256"},
+		{"decode_bn over chunk", ok + "kernel: {chunk: 32}\n", "1:1", "kernel.decode_bn cannot be 64", "divisor of chunk"},
+		{"sub-tile over decode_bn", ok + "kernel: {decode_bn: 16, v_sub_tile: 32}\n", "8:37", "v_sub_tile cannot be 32", ""},
+		{"workgroup too large", ok + "kernel: {bm: 64, bn: 32}\n", "8:22", "kernel.bn cannot be 32", "1024"},
+		{"short SHA", "name: x\nupstream: {commit: d775b89, tag: b1}\n", "2:20", "commit cannot be", "40 lower-case hex"},
+		{"all-digit SHA", "name: x\nupstream: {commit: 0123456789012345678901234567890123456789, tag: b1}\n", "2:20", "upstream.commit: want a string", ""},
+		{"upper-case SHA", "name: x\nupstream: {commit: 0123456789ABCDEF0123456789abcdef01234567, tag: b1}\n", "2:20", "cannot be", "40 lower-case hex"},
+		{"commit without tag", "name: x\nupstream: {commit: 0123456789abcdef0123456789abcdef01234567}\n", "2:20", "without upstream.tag", "a pin is both"},
+		{"tag without commit", "name: x\nupstream: {tag: b1}\n", "2:17", "without upstream.commit", "a pin is both"},
+		{"no backend", "name: x\ntargets: [a]\n" + pin, "1:1", "has no backend", "extend"},
+		{"no targets", "name: x\nbackend: cpu\n" + pin, "1:1", "has no targets", ""},
+		{"empty targets", "name: x\nbackend: cpu\ntargets: []\n" + pin, "3:10", "targets must not be empty", ""},
+		{"no pin", "name: x\nbackend: cpu\ntargets: [a]\n", "1:1", "has no upstream.url", ""},
+		{"unknown backend", "name: x\nbackend: hpi\n", "2:10", `backend cannot be "hpi"`, "did you mean hip? allowed: cpu, hip, cuda"},
+		{"GPU target of another maker", hip + "gpu_targets: [gfx906]\n", "10:14", "unknown GPU target gfx906", "gfx1100, gfx1101"},
+		{"GPU target mistyped", hip + "gpu_targets: [gfx1104]\n", "10:14", "unknown GPU target gfx1104", "did you mean gfx1100?"},
+		{"no GPU target", hip, "1:1", "needs gpu_targets", "gfx1100"},
+		{"GPU target for the CPU", ok + "gpu_targets: [gfx1100]\n", "8:14", "backend cpu has no gpu_targets", ""},
+		{"cuda target", "name: x\nbackend: cuda\ncmake: {GGML_CUDA: ON}\ngpu_targets: [sm_90]\ntargets: [a]\n" + pin, "4:14", "unknown GPU target sm_90", "90"},
+		{"native and more", "name: x\nbackend: cuda\ncmake: {GGML_CUDA: ON}\ngpu_targets: [native, 90]\ntargets: [a]\n" + pin, "4:14", "native cannot be combined", ""},
+		{"hip option missing", "name: x\nbackend: hip\ngpu_targets: [gfx1100]\ntargets: [a]\n" + pin, "2:10", "needs cmake GGML_HIP: ON", "silently"},
+		{"hip option off", "name: x\nbackend: hip\ngpu_targets: [gfx1100]\ncmake: {GGML_HIP: false}\ntargets: [a]\n" + pin, "2:10", "needs cmake GGML_HIP: ON", ""},
+		{"option of another backend", ok + "cmake: {GGML_CUDA: ON}\n", "8:20", "GGML_CUDA is on but the backend is cpu", ""},
+		{"retired option", ok + "cmake: {GGML_HIPBLAS: ON}\n", "8:9", "GGML_HIPBLAS cannot be set", "use GGML_HIP"},
+		{"option made from gpu_targets", ok + "cmake: {GPU_TARGETS: gfx1100}\n", "8:9", "GPU_TARGETS cannot be set", "gpu_targets"},
+		{"option that is a list", ok + "cmake: {A: [x]}\n", "8:12", "cmake.A: want a string", ""},
+		{"option name", ok + "cmake: {A B: x}\n", "8:9", "A B cannot be set", ""},
+		{"env name", ok + "env: {A=B: x}\n", "8:7", "A=B cannot be set", ""},
+		{"alias", "name: &n x\nsummary: *n\n", "1:7", "anchors and aliases", "extends"},
+		{"merge key", "name: x\n<<: {backend: cpu}\n", "2:1", "merge keys", "extends"},
+		{"second document", ok + "---\nname: y\n", "", "a second document", ""},
+		{"empty file", "", "1:1", "the file is empty", ""},
+		{"comment only", "# nothing\n", "1:1", "the file is empty", ""},
+		{"not a mapping", "- a\n", "1:1", "want a mapping of keys, have a list", ""},
+		{"not YAML", "name: x\n  bad: [\n", "", "not YAML", ""},
+		{"tab", "name: x\nupstream:\n\turl: x\n", "3:2", "not YAML", ""},
+		{"no name", "backend: cpu\n", "1:1", "has no name", "name: x"},
+		{"name of another", "name: y\n", "1:7", "name is y but its file is called x", ""},
+		{"name with a space", "name: x y\n", "1:7", "name cannot be", "lower-case"},
+		{"circle of one", "name: x\nextends: x\n", "2:10", "circle: x -> x", ""},
+		{"unknown parent", "name: x\nextends: y\n", "2:10", "unknown recipe y", "known recipes: x"},
+		{"too large", "# " + strings.Repeat("x", maxSize), "", "too large", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := load(map[string]string{"x": tt.text}, "x")
+			var e *fault.Error
+			if !errors.As(err, &e) {
+				t.Fatalf("error = %v, want a fault", err)
+			}
+			if tt.where != "" && e.Where != "recipes/x.yaml:"+tt.where {
+				t.Errorf("where = %s, want recipes/x.yaml:%s (%v)", e.Where, tt.where, err)
+			}
+			if !strings.HasPrefix(e.Where, "recipes/x.yaml") || !strings.Contains(e.What, tt.what) {
+				t.Errorf("error = %v, want %q", err, tt.what)
+			}
+			if e.Hint == "" || !strings.Contains(e.Hint, tt.hint) {
+				t.Errorf("hint = %q, want %q in it", e.Hint, tt.hint)
+			}
+			if fault.Code(err) != fault.Usage {
+				t.Errorf("exit code = %d, want %d", fault.Code(err), fault.Usage)
+			}
+			if strings.HasSuffix(e.What, ".") || strings.HasSuffix(e.Hint, ".") {
+				t.Errorf("full stop in %q / %q", e.What, e.Hint)
+			}
+		})
+	}
+}
+
+func TestUnknownRecipe(t *testing.T) {
+	_, err := Load(shipped, "rdna")
+	if fault.Code(err) != fault.Usage || !strings.Contains(fault.Hint(err), "did you mean rdna3? known recipes: base, cpu, cuda, rdna3") {
+		t.Errorf("error = %v, hint = %q", err, fault.Hint(err))
+	}
+	for _, name := range []string{"", "../base", "no/such.yaml", "nothing.yaml", "Ünknown"} {
+		if _, err := Load(shipped, name); fault.Code(err) != fault.Usage || fault.Hint(err) == "" {
+			t.Errorf("Load(%q) = %v, hint %q", name, err, fault.Hint(err))
+		}
+	}
+}
+
+func TestExtends(t *testing.T) {
+	files := map[string]string{
+		"base": "name: base\nsummary: b\n" + pin + "  exclude: [docs/, media/]\ncmake: {A: 1, B: true, C: x}\nenv: {V: on}\nkernel: {chunk: 64, bm: 16}\ntargets: [a, b]\nbackend: cpu\n",
+		"mid":  "name: mid\nextends: base\ncmake: {B: false, C: ~}\nkernel: {chunk: 256}\n",
+		"top":  "name: top\nextends: mid\nenv: {V: ~, W: true}\ntargets: [c]\nupstream: {exclude: []}\n",
+	}
+	r, err := load(files, "top")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.CMake["A"] != "1" || r.CMake["B"] != "OFF" {
+		t.Errorf("cmake = %v", r.CMake)
+	}
+	if _, there := r.CMake["C"]; there {
+		t.Error("a null does not take an entry away")
+	}
+	if len(r.Env) != 1 || r.Env["W"] != "1" {
+		t.Errorf("env = %v", r.Env)
+	}
+	if r.Kernel.Chunk != 256 || r.Kernel.BM != 16 {
+		t.Errorf("kernel = %+v", r.Kernel)
+	}
+	if strings.Join(r.Targets, " ") != "c" || len(r.Upstream.Exclude) != 0 || r.Upstream.Tag != "b1" {
+		t.Errorf("targets = %v, upstream = %+v", r.Targets, r.Upstream)
+	}
+	if r.Summary != "" {
+		t.Error("the summary is inherited")
+	}
+	if got := strings.Join(r.Files(), " "); got != "recipes/top.yaml recipes/mid.yaml recipes/base.yaml" {
+		t.Errorf("files = %s", got)
+	}
+	if p, ok := r.Origin("kernel.chunk"); !ok || p.String() != "recipes/mid.yaml:4:17" {
+		t.Errorf("origin of chunk = %v, %v", p, ok)
+	}
+	if _, ok := r.Origin("kernel.bn"); ok {
+		t.Error("a default has an origin")
+	}
+}
+
+func TestExtendsCircleAndDepth(t *testing.T) {
+	_, err := load(map[string]string{"a": "name: a\nextends: b\n", "b": "name: b\nextends: c\n", "c": "name: c\nextends: a\n"}, "a")
+	if err == nil || !strings.Contains(err.Error(), "circle: a -> b -> c -> a") || !strings.HasPrefix(err.Error(), "recipes/c.yaml:2:10") {
+		t.Errorf("circle: %v", err)
+	}
+	chain := func(n int) map[string]string {
+		files := map[string]string{}
+		for i := range n {
+			id, next := string(rune('a'+i)), string(rune('b'+i))
+			files[id] = "name: " + id + "\nextends: " + next + "\n"
+		}
+		id := string(rune('a' + n))
+		files[id] = strings.Replace(ok, "name: x", "name: "+id, 1)
+		return files
+	}
+	if _, err := load(chain(MaxExtends), "a"); err != nil {
+		t.Errorf("depth %d: %v", MaxExtends, err)
+	}
+	if _, err := load(chain(MaxExtends+1), "a"); err == nil || !strings.Contains(err.Error(), "more than 8 deep") {
+		t.Errorf("depth %d: %v", MaxExtends+1, err)
+	}
+}
+
+// TestLocalFile: a file of the user's own extends a neighbour or a shipped one,
+// also by the same name.
+func TestLocalFile(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "with space é")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, text string) string {
+		p := filepath.Join(dir, name)
+		if err := os.WriteFile(p, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	mine := write("mine.yml", "name: mine\nextends: near\nkernel: {chunk: 64}\n")
+	write("near.yaml", "name: near\nextends: cpu\ntargets: [llama-cli]\n")
+	r, err := Load(shipped, mine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Kernel.Chunk != 64 || len(r.Targets) != 1 || r.Backend != CPU || r.Upstream.Tag != "b10573" {
+		t.Errorf("recipe = %+v", r)
+	}
+	same := write("rdna3.yaml", "name: rdna3\nextends: rdna3\ngpu_targets: [gfx1101, gfx11-generic]\n")
+	if r, err = Load(shipped, same); err != nil {
+		t.Fatal(err)
+	}
+	if r.CMake["GPU_TARGETS"] != "gfx1101;gfx11-generic" {
+		t.Errorf("GPU_TARGETS = %q", r.CMake["GPU_TARGETS"])
+	}
+	a := write("a.yaml", "name: a\nextends: b\n")
+	write("b.yaml", "name: b\nextends: a\n")
+	if _, err = Load(shipped, a); err == nil || !strings.Contains(err.Error(), "circle") {
+		t.Errorf("circle of files: %v", err)
+	}
+	if os.Getuid() != 0 {
+		if err := os.Chmod(mine, 0); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Load(shipped, mine); fault.Code(err) != fault.Environment {
+			t.Errorf("unreadable file: %v", err)
+		}
+	}
+}
+
+func TestListHidesNothing(t *testing.T) {
+	m := fstest.MapFS{
+		"recipes/x.yaml":   {Data: []byte(ok)},
+		"recipes/bad.yaml": {Data: []byte("name: bad\nsummary: s\nnope: 1\n")},
+	}
+	infos, err := List(m)
+	if err != nil || len(infos) != 2 || infos[0].Name != "bad" || infos[0].Err == nil || infos[1].Err != nil {
+		t.Errorf("List = %+v, %v", infos, err)
+	}
+}
+
+func TestHash(t *testing.T) {
+	hash := func(text string) string {
+		r, err := load(map[string]string{"x": text}, "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Hash()
+	}
+	base := hash(ok)
+	for _, same := range []string{
+		ok + "# a comment\n", ok + "kernel: {chunk: 128}\n", ok + "summary: other words\n", ok + "gpu_targets: []\n",
+	} {
+		if hash(same) != base {
+			t.Errorf("the hash changed with %q", strings.TrimPrefix(same, ok))
+		}
+	}
+	seen := map[string]string{base: "nothing"}
+	for _, more := range []string{
+		"kernel: {chunk: 64}\n", "cmake: {A: 1}\n", "env: {A: 1}\n", "cmake: {A: 2}\n", "kernel: {scale_once: true}\n", "kernel: {v_types: [f16]}\n",
+	} {
+		h := hash(ok + more)
+		if other, dup := seen[h]; dup {
+			t.Errorf("%q and %q have one hash", more, other)
+		}
+		seen[h] = more
+	}
+}
+
+// TestKernelTable: every parameter has a field of its own, a default that its
+// own check accepts, and a line of documentation.
+func TestKernelTable(t *testing.T) {
+	var k Kernel
+	seen := map[any]string{}
+	for _, p := range Params() {
+		ptr := p.field(&k)
+		if other, dup := seen[ptr]; dup {
+			t.Errorf("%s and %s share a field", p.Path, other)
+		}
+		seen[ptr] = p.Path
+		if p.Doc == "" || p.Default == nil {
+			t.Errorf("%s has no doc or no default", p.Path)
+		}
+		text := ok + "kernel: {" + p.Name() + ": " + p.DefaultText() + "}\n"
+		if _, err := load(map[string]string{"x": text}, "x"); err != nil {
+			t.Errorf("the default of %s is refused: %v", p.Path, err)
+		}
+	}
+	var fields map[string]any
+	data, _ := json.Marshal(k)
+	if err := json.Unmarshal(data, &fields); err != nil {
+		t.Fatal(err)
+	}
+	if len(fields) != len(seen) {
+		t.Errorf("Kernel has %d fields, the table %d", len(fields), len(seen))
+	}
+	for _, p := range Params() {
+		if _, ok := fields[p.Name()]; !ok {
+			t.Errorf("no field is called %s", p.Name())
+		}
+	}
+}
+
+func TestSchema(t *testing.T) {
+	data, err := JSONSchema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s struct {
+		Properties map[string]struct {
+			Type       any
+			Properties map[string]any
+		}
+	}
+	if err := json.Unmarshal(data, &s); err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	if err := WriteSchema(&text); err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range Keys() {
+		group, _, nested := strings.Cut(k.Path, ".")
+		p, ok := s.Properties[group]
+		if nested {
+			_, ok = p.Properties[k.Name()]
+		}
+		if !ok {
+			t.Errorf("the JSON schema lacks %s", k.Path)
+		}
+		if !strings.Contains(text.String(), "\n"+k.Path+" ") {
+			t.Errorf("the text lacks %s", k.Path)
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add([]byte(ok))
+	f.Add([]byte("name: &a [*a]\n"))
+	f.Add([]byte("a: {<<: x}\n? [b]\n: c\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		l, err := decode("f.yaml", data)
+		if err == nil {
+			for p, it := range l.items {
+				if it.pos.Line < 1 || it.pos.Col < 1 {
+					t.Errorf("%s has no place: %v", p, it.pos)
+				}
+			}
+			return
+		}
+		if fault.Code(err) != fault.Usage || fault.Hint(err) == "" {
+			t.Errorf("error %v has code %d and hint %q", err, fault.Code(err), fault.Hint(err))
+		}
+	})
+}
