@@ -1,0 +1,172 @@
+package routes
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"dot4fa/internal/recipe"
+)
+
+// Canonical is the call of the shape the kernels are tuned for: packed16 K,
+// q4_0 V, head size 256, six query heads per KV head, aligned, f16 mask.
+func Canonical(nq, nk int) Shape {
+	return Shape{K: "packed16", V: "q4_0", NQ: nq, NK: nk, D: 256, DV: 256, GQA: 6}
+}
+
+// PrintTable writes the table of routes in force under env, the prefill
+// kernels and what is refused.
+func PrintTable(w io.Writer, k recipe.Kernel, env Env, asJSON bool) error {
+	if asJSON {
+		type refusal struct {
+			Text    string `json:"text"`
+			Instead string `json:"instead"`
+		}
+		refusals := []refusal{}
+		for _, r := range Reasons(k) {
+			refusals = append(refusals, refusal{r.Text, r.Instead})
+		}
+		return writeJSON(w, map[string]any{
+			"routes": Table(k), "variants": Variants(), "reasons": refusals, "line": Line(k, env, false),
+			"splitk": env.on(flagSplitK), "splitk_threshold": env.value[flagThreshold], "split_size": env.value[flagSplitSize],
+		})
+	}
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "ROUTE\tNQ\tNK\tSPLIT-K\tKERNEL")
+	for _, r := range Table(k) {
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", r.Name, r.nq(), r.depth(env), r.splits(env), r.Kernel)
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(w, "\nprefill kernels, auto takes the first that the device runs:")
+	for _, v := range Variants() {
+		fmt.Fprintf(w, "  %s: %s\n", v.Name, v.Doc)
+	}
+	fmt.Fprintln(w, "\nA packed16 K takes no route, and the context is not created, when")
+	for _, r := range Reasons(k) {
+		if r.ID != "OTHER_K" && r.ID != "F16_MODE_OFF" && r.ID != "F16_BESIDE_CACHE" {
+			fmt.Fprintf(w, "  %s: %s\n", r.Text, r.Instead)
+		}
+	}
+	_, err := fmt.Fprintln(w, "An f16 K takes these routes in f16-K mode only and upstream's kernels otherwise.")
+	return err
+}
+
+// PrintRoute writes the route that s takes under env, and why.
+func PrintRoute(w io.Writer, s Shape, k recipe.Kernel, env Env, asJSON bool) error {
+	d := Route(s, k, env)
+	if !asJSON {
+		_, err := fmt.Fprintln(w, d.Why(k))
+		return err
+	}
+	name, why, _ := strings.Cut(d.Why(k), ": ")
+	return writeJSON(w, map[string]any{
+		"k": s.K, "v": s.V, "nq": s.NQ, "nk": s.NK, "d": s.D, "gqa": s.GQA,
+		"route": name, "why": why, "variant": d.Variant, "split": d.Split, "refused": d.Route == Refused,
+	})
+}
+
+// depth writes which KV depths the row takes under env.
+func (r Row) depth(env Env) string {
+	from := strconv.Itoa(env.value[flagThreshold])
+	switch {
+	case r.Depth == AnyDepth || r.Depth == Short && !env.on(flagSplitK):
+		return "any"
+	case r.Depth == Short:
+		return "< " + from
+	case !env.on(flagSplitK):
+		return "none"
+	}
+	return ">= " + from
+}
+
+// splits writes how the row's cells are split under env.
+func (r Row) splits(env Env) string {
+	if !r.Split || !env.on(flagSplitK) {
+		return "no"
+	}
+	s := "by " + strconv.Itoa(env.value[flagSplitSize])
+	if r.Depth == AnyDepth {
+		s += " from nk " + strconv.Itoa(env.value[flagThreshold])
+	}
+	return s
+}
+
+// SeedWarning is said wherever the seed's list is printed.
+const SeedWarning = "the seed document's list: it turns an unsafe shortcut on and nothing in it is needed, -ctk packed16 is enough"
+
+// EnvOptions say what PrintEnv prints.
+type EnvOptions struct {
+	Format string // "shell", "json" or "systemd"
+	Seed   bool   // the seed's list and not the recipe's environment
+}
+
+// PrintEnv writes the environment that the recipe's programs need, which is
+// nothing unless the recipe says so, or the seed document's list. Remarks are
+// comments in out where the format has them; for JSON they go to warn.
+func PrintEnv(out, warn io.Writer, r *recipe.Recipe, o EnvOptions) error {
+	f, err := formatter(o.Format)
+	if err != nil {
+		return err
+	}
+	vars, remarks := map[string]string{}, []string{}
+	if o.Seed {
+		remarks = append(remarks, SeedWarning)
+		for _, flag := range Flags(r.Kernel) {
+			if _, ok := flag.value(flag.Seed); ok {
+				vars[flag.Name] = flag.Seed
+			} else if flag.Seed != "" {
+				remarks = append(remarks, fmt.Sprintf("%s=%s is left out, this recipe takes %s", flag.Name, flag.Seed, flag.AllowedText()))
+			}
+		}
+	} else {
+		lookup := func(n string) (string, bool) { v, ok := r.Env[n]; return v, ok }
+		if _, err := ParseEnv(r.Kernel, lookup); err != nil {
+			return err
+		}
+		vars = r.Env
+		if len(vars) == 0 {
+			remarks = append(remarks, "nothing is needed: with -ctk packed16 the routes are on")
+		}
+	}
+	return f(out, warn, order(r.Kernel, vars), remarks)
+}
+
+// PrintExplain writes what every flag does.
+func PrintExplain(w io.Writer, k recipe.Kernel, asJSON bool) error {
+	if asJSON {
+		return writeJSON(w, Flags(k))
+	}
+	for i, f := range Flags(k) {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		def, seed := f.Default, f.Seed
+		if def == "" {
+			def = "unset"
+		}
+		if seed == "" {
+			seed = "not in it"
+		}
+		fmt.Fprintf(w, "%s\n  %s\n  values: %s\n  default: %s; seed's list: %s\n", f.Name, f.Effect, f.AllowedText(), def, seed)
+		switch f.Status {
+		case Accepted:
+			fmt.Fprintf(w, "  accepted, does nothing: %s\n", f.Because)
+		case Unsafe:
+			fmt.Fprintf(w, "  unsafe, ignored without %s=1: %s\n", Flags(k)[1].Name, f.Because)
+		}
+	}
+	_, err := fmt.Fprintln(w, "\nNone is needed. A value that is not listed ends the load of the backend with a message.")
+	return err
+}
+
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
