@@ -2,6 +2,9 @@ package routes
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -14,6 +17,24 @@ func kernel() recipe.Kernel {
 		HeadSizes: []int{64, 128, 256}, VTypes: []string{"f16", "q8_0", "q4_0"}, KScale: "absmax",
 		Chunk: 128, SuperChunk: 1024, SplitSize: 512, SplitKThreshold: 2048, DecodeBN: 64, VSubTile: 8,
 		VerifyMaxNQ: 8, BatchInvariant: true, PrefillVariant: "auto", BM: 8, BN: 8, KStaging: "none", GQAGroup: "single",
+	}
+}
+
+// TestKernelIsTheDefault keeps kernel() honest.
+func TestKernelIsTheDefault(t *testing.T) {
+	r, err := recipe.Load(os.DirFS(filepath.Join("..", "..")), "rdna3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(r.Kernel, kernel()) {
+		t.Errorf("recipe rdna3 has %+v", r.Kernel)
+	}
+	if _, err := CXX(r.Kernel); err != nil {
+		t.Error(err)
+	}
+	r.Kernel.PrefillVariant = "wmma3"
+	if _, err := CXX(r.Kernel); err == nil {
+		t.Error("a prefill variant without a kernel is rendered")
 	}
 }
 
