@@ -94,7 +94,7 @@ func consts(k recipe.Kernel) []Const {
 	b := func(v bool) string { return map[bool]string{false: "0", true: "1"}[v] }
 	group := map[string]int{"single": 1, "pair": 2, "triad": 3}[k.GQAGroup]
 	return []Const{
-		{"BLOCK", n(Block), "values that share one scale"},
+		{"SCALE_BLOCK", n(Block), "values that share one scale"},
 		{"MAX_GQA", n(MaxGQA), "most query heads per KV head"},
 		{"MAX_DECODE_NQ", n(k.VerifyMaxNQ), "most query rows of the decode kernels; more are a prefill"},
 		{"CHUNK", n(k.Chunk), "cells in one partial result of the decode side"},
