@@ -1,0 +1,263 @@
+package anchor
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+// Point is where whole lines go.
+type Point struct {
+	Off    int    // byte offset in the source
+	Indent string // put before each line that is not blank
+
+	lead bool   // the text before Off is not ended by a newline: begin with one
+	open bool   // leave out the last newline, as the file does
+	tail string // written after the last newline: indentation of what follows
+}
+
+// Lines returns the bytes to insert at p for lines that carry no indentation
+// of their own beyond what is relative to each other. Preprocessor lines stay in
+// the first column.
+func (f *File) Lines(p Point, lines []string) []byte {
+	var b bytes.Buffer
+	if p.lead {
+		b.WriteString(f.eol)
+	}
+	for i, line := range lines {
+		if !strings.HasPrefix(line, "#") && line != "" {
+			b.WriteString(p.Indent)
+		}
+		b.WriteString(line)
+		if i < len(lines)-1 || !p.open {
+			b.WriteString(f.eol)
+		}
+	}
+	b.WriteString(p.tail)
+	return b.Bytes()
+}
+
+// Inline returns the bytes that replace a token at off with lines: the first
+// one stands where the token stood, the others are indented like its line.
+func (f *File) Inline(off int, lines []string) []byte {
+	var b bytes.Buffer
+	indent := f.indentAt(off)
+	for i, line := range lines {
+		if i > 0 {
+			b.WriteString(f.eol)
+			if !strings.HasPrefix(line, "#") && line != "" {
+				b.WriteString(indent)
+			}
+		}
+		b.WriteString(line)
+	}
+	return b.Bytes()
+}
+
+// Before returns the point before the line on which match m begins. When the
+// match is not at the beginning of a statement or of a list element, it is the
+// line on which its statement begins.
+func (f *File) Before(m Match) (Point, error) {
+	i := m.First
+	if !f.firstOnLine(i) || f.toks[i].Dir != 0 || !f.begins(i) {
+		i = f.statement(i)
+	}
+	if f.is(i, "else") {
+		return Point{}, fmt.Errorf("line %d is an else branch without braces", f.line(f.toks[i].Start)+1)
+	}
+	off := f.lineStart(f.toks[i].Start)
+	if i > 0 && f.toks[i-1].End > off {
+		return Point{}, fmt.Errorf("the statement does not begin its line: %s", f.where(i))
+	}
+	return Point{Off: off, Indent: f.indent(i)}, nil
+}
+
+// After returns the point after the line on which the statement of match m
+// ends, or the brackets opened on the way close.
+func (f *File) After(m Match) (Point, error) {
+	last := m.Last
+	for {
+		if d := f.toks[last].Dir; d != 0 {
+			for last+1 < len(f.toks) && f.toks[last+1].Dir == d {
+				last++
+			}
+			break
+		}
+		for last+1 < len(f.toks) && f.sameLine(last, last+1) {
+			last++
+		}
+		far := last
+		for k := m.First; k <= last; k++ {
+			far = max(far, f.pair[k])
+		}
+		if far == last && f.unfinished(last) {
+			far = f.next(last)
+		}
+		if far == last || far >= len(f.toks) {
+			break
+		}
+		last = far
+	}
+	p := Point{Indent: f.indent(m.First)}
+	p.Off, p.lead = f.lineEnd(f.toks[last].End)
+	p.open = p.lead
+	if last+1 < len(f.toks) && f.toks[last+1].Start < p.Off {
+		return p, fmt.Errorf("the statement does not end its line: %s", f.where(last))
+	}
+	return p, nil
+}
+
+// Opening returns the point after the line of the { of d, indented as its body.
+func (f *File) Opening(d Def) Point {
+	p := Point{Indent: f.bodyIndent(d)}
+	if c, ok := f.split(d.Open, d.Close); ok {
+		p.Off, p.lead = f.lineEnd(f.toks[c.last].End)
+		return p
+	}
+	if f.sameLine(d.Open, d.Open+1) {
+		p.Off, p.lead = f.toks[d.Open].End, true
+		if d.Open+1 == d.Close {
+			p.tail = f.indent(d.Open)
+		}
+		return p
+	}
+	p.Off, p.lead = f.lineEnd(f.toks[d.Open].End)
+	return p
+}
+
+// Ending returns the point before the line of the } of d, indented as its body,
+// and the offset at which an enumeration or a table lacks a comma, or -1.
+func (f *File) Ending(d Def) (p Point, comma int) {
+	comma = -1
+	if last := f.prev(d.Close); d.Kind == "enum" || d.Kind == "table" {
+		if last > d.Open && !f.is(last, ",") {
+			comma = f.toks[last].End
+		}
+	}
+	p.Indent = f.bodyIndent(d)
+	at := d.Close
+	if c, ok := f.split(d.Close, d.Open); ok {
+		at = c.first
+	}
+	p.Off = f.lineStart(f.toks[at].Start)
+	if at > 0 && f.toks[at-1].End > p.Off {
+		p.Off, p.lead, p.tail = f.toks[at].Start, true, f.indent(d.Open)
+	}
+	return p, comma
+}
+
+// End returns the point at the end of the file.
+func (f *File) End() Point {
+	unended := len(f.src) > 0 && f.src[len(f.src)-1] != '\n'
+	return Point{Off: len(f.src), lead: unended, open: unended}
+}
+
+// split returns the outermost conditional that holds token a and not b.
+func (f *File) split(a, b int) (cond, bool) {
+	for _, c := range f.conds {
+		if c.first <= a && a <= c.last && (b < c.first || b > c.last) {
+			return c, true
+		}
+	}
+	return cond{}, false
+}
+
+func (f *File) where(i int) string {
+	line, _ := f.Pos(f.toks[i].Start)
+	return fmt.Sprintf("%d: %s", line, strings.TrimSpace(f.LineText(line)))
+}
+
+func (f *File) sameLine(i, j int) bool {
+	return j < len(f.toks) && f.line(f.toks[j].Start) == f.line(f.toks[i].End-1)
+}
+
+func (f *File) firstOnLine(i int) bool { return i == 0 || !f.sameLine(i-1, i) }
+
+// indent is the white space the line of token i begins with.
+func (f *File) indent(i int) string { return f.indentAt(f.toks[i].Start) }
+
+func (f *File) indentAt(off int) string {
+	start := f.lines[f.line(off)]
+	end := start
+	for end < len(f.src) && (f.src[end] == ' ' || f.src[end] == '\t') {
+		end++
+	}
+	return string(f.src[start:end])
+}
+
+// bodyIndent is the indentation of the first line of the body of d that begins
+// at its own level, or one step more than the closing brace.
+func (f *File) bodyIndent(d Def) string {
+	for i := d.Open + 1; i < d.Close; i++ {
+		access := f.isAny(i, "public", "private", "protected") && f.is(i+1, ":")
+		if f.up[i] == d.Open && f.toks[i].Dir == 0 && f.firstOnLine(i) && !access && !f.is(i, ":") {
+			return f.indent(i)
+		}
+	}
+	return f.indent(d.Close) + "    "
+}
+
+// inside returns the comment or multi-line token that holds off strictly.
+func (f *File) inside(off int) (span, bool) {
+	for _, c := range f.comments {
+		if c.start < off && off < c.end {
+			return c, true
+		}
+		if c.start >= off {
+			break
+		}
+	}
+	for _, t := range f.toks {
+		if t.Start < off && off < t.End {
+			return span{t.Start, t.End}, true
+		}
+		if t.Start >= off {
+			break
+		}
+	}
+	return span{}, false
+}
+
+// lineStart is the beginning of the line of off; a line that begins inside a
+// comment, a literal or after a continuation belongs to the one before.
+func (f *File) lineStart(off int) int {
+	for {
+		p := f.lines[f.line(off)]
+		if s, ok := f.inside(p); ok {
+			off = s.start
+		} else if p > 0 && f.spliced(p-1) {
+			off = p - 1
+		} else {
+			if p == 0 && bytes.HasPrefix(f.src, []byte("\xef\xbb\xbf")) {
+				p = 3
+			}
+			return p
+		}
+	}
+}
+
+// lineEnd is the offset after the newline that ends the line of off; the second
+// result says that there is none.
+func (f *File) lineEnd(off int) (int, bool) {
+	for {
+		n := bytes.IndexByte(f.src[off:], '\n')
+		if n < 0 {
+			return len(f.src), true
+		}
+		nl := off + n
+		if s, ok := f.inside(nl); ok {
+			off = s.end
+		} else if f.spliced(nl) {
+			off = nl + 1
+		} else {
+			return nl + 1, false
+		}
+	}
+}
+
+// spliced reports whether the newline at nl is a line continuation.
+func (f *File) spliced(nl int) bool {
+	for nl--; nl >= 0 && (f.src[nl] == ' ' || f.src[nl] == '\t' || f.src[nl] == '\r'); nl-- {
+	}
+	return nl >= 0 && f.src[nl] == '\\'
+}

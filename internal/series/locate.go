@@ -1,0 +1,396 @@
+package series
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"regexp"
+	"sort"
+	"strconv"
+	"strings"
+
+	"dot4fa/internal/anchor"
+)
+
+// ReadFunc returns the pristine content of a file of the tree, or an error that
+// wraps fs.ErrNotExist.
+type ReadFunc = func(path string) ([]byte, error)
+
+// place is one change of one file: bytes [start, end) become something else.
+type place struct {
+	edit       *Edit
+	start, end int
+	at         anchor.Point // for techniques that insert lines
+	lines      bool         // text goes in as whole lines at at
+	fixed      string       // what replaces the bytes when it is not the edit's text
+	line       int          // 1-based line of the pristine file it was found on
+	helper     bool         // goes with another place of the same edit
+}
+
+// rank orders places at one offset: what belongs to the line before comes first.
+func (p *place) rank() int {
+	switch {
+	case p.helper:
+		return 0
+	case p.end > p.start:
+		return 6
+	}
+	switch p.edit.Do {
+	case InsertAfter:
+		return 1
+	case ScopeOpen:
+		return 2
+	case InsertBefore:
+		return 3
+	case ScopeEnd:
+		return 4
+	}
+	return 5
+}
+
+// pristine is an upstream file as the edits find it.
+type pristine struct {
+	src    []byte
+	absent bool
+	parsed *anchor.File
+}
+
+func (p *pristine) file() *anchor.File {
+	if p.parsed == nil {
+		p.parsed = anchor.Parse(p.src)
+	}
+	return p.parsed
+}
+
+// survey locates every edit of a series on one tree.
+type survey struct {
+	read    ReadFunc
+	hooks   Hooks
+	files   map[string]*pristine
+	places  map[string][]*place
+	results []Result
+}
+
+func (s *Series) survey(read ReadFunc) (*survey, error) {
+	v := &survey{read: read, hooks: s.Hooks, files: map[string]*pristine{}, places: map[string][]*place{}}
+	for _, e := range s.Edits() {
+		r := Result{ID: e.ID, Member: s.Members[e.Member].File, File: e.File, Place: e.Place(), edit: e}
+		skip, err := v.guarded(e)
+		if err != nil {
+			return nil, err
+		}
+		if skip != "" {
+			r.Status, r.Detail = Skipped, skip
+		} else if err := v.locate(e, &r); err != nil {
+			return nil, err
+		}
+		v.results = append(v.results, r)
+	}
+	v.conflicts()
+	for i := range v.results {
+		v.hooks.complete(&v.results[i])
+	}
+	return v, nil
+}
+
+func (v *survey) open(name string) (*pristine, error) {
+	if p, ok := v.files[name]; ok {
+		return p, nil
+	}
+	data, err := v.read(name)
+	p := &pristine{src: data, absent: errors.Is(err, fs.ErrNotExist)}
+	if err != nil && !p.absent {
+		return nil, fmt.Errorf("cannot read %s: %w", name, err)
+	}
+	v.files[name] = p
+	return p, nil
+}
+
+// guarded says why e is not made on this tree, or "".
+func (v *survey) guarded(e *Edit) (string, error) {
+	if p := e.Probe; p != nil {
+		file, err := v.open(p.File)
+		if err != nil {
+			return "", err
+		}
+		has := !file.absent && len(file.file().Find(p.pattern, file.file().All())) > 0
+		if p.Has != "" && !has {
+			return fmt.Sprintf("%s has no %s", p.File, p.Has), nil
+		}
+		if p.Lacks != "" && has {
+			return fmt.Sprintf("%s has %s", p.File, p.Lacks), nil
+		}
+	}
+	for _, g := range []struct {
+		commit string
+		want   bool
+		text   string
+	}{{e.Since, true, "the tree is older than %.12s"}, {e.Until, false, "the tree contains %.12s"}} {
+		if g.commit == "" {
+			continue
+		}
+		if v.hooks.Contains == nil {
+			return "", fmt.Errorf("edit %s depends on commit %.12s, and the history of the tree is not known here", e.ID, g.commit)
+		}
+		has, err := v.hooks.Contains(g.commit)
+		if err != nil {
+			return "", fmt.Errorf("edit %s depends on commit %.12s: %w", e.ID, g.commit, err)
+		}
+		if has != g.want {
+			return fmt.Sprintf(g.text, g.commit), nil
+		}
+	}
+	return "", nil
+}
+
+// locate finds the places of e, or says in r why there are none.
+func (v *survey) locate(e *Edit, r *Result) error {
+	file, err := v.open(e.File)
+	if err != nil {
+		return err
+	}
+	if e.Do == NewFile {
+		if !file.absent {
+			r.fail(Ambiguous, "upstream has a file of this name")
+			return nil
+		}
+		r.Status = OK
+		v.add(e, &place{edit: e})
+		return nil
+	}
+	if file.absent {
+		r.fail(Gone, "the file is not in the tree")
+		return nil
+	}
+	f := file.file()
+	def, region, ok := inScope(f, e, r)
+	if !ok {
+		return nil
+	}
+	r.Status = OK
+	switch e.Do {
+	case ScopeOpen:
+		at := f.Opening(def)
+		v.insert(e, f, at, r)
+	case ScopeEnd:
+		at, comma := f.Ending(def)
+		if comma >= 0 {
+			v.add(e, &place{edit: e, start: comma, end: comma, fixed: ",", helper: true})
+		}
+		v.insert(e, f, at, r)
+	case Append:
+		v.insert(e, f, f.End(), r)
+	default:
+		v.anchored(e, f, region, r)
+	}
+	return nil
+}
+
+func (v *survey) add(e *Edit, p *place) { v.places[e.File] = append(v.places[e.File], p) }
+
+func (v *survey) insert(e *Edit, f *anchor.File, at anchor.Point, r *Result) {
+	line, _ := f.Pos(at.Off)
+	r.Lines = append(r.Lines, line)
+	v.add(e, &place{edit: e, start: at.Off, end: at.Off, at: at, lines: true, line: line})
+}
+
+// inScope narrows the file to the scopes of e, each of which must be there once.
+func inScope(f *anchor.File, e *Edit, r *Result) (anchor.Def, anchor.Region, bool) {
+	region := f.All()
+	var def anchor.Def
+	for i, s := range e.scopes {
+		defs := f.Scopes(s, region)
+		switch len(defs) {
+		case 1:
+			def, region = defs[0], f.Body(defs[0])
+			continue
+		case 0:
+			if found := f.Scopes(s, f.All()); i > 0 && len(found) > 0 {
+				r.fail(Moved, "scope %s is not in %s", s, e.scopes[i-1])
+			} else if found := f.Find(e.pattern, f.All()); e.pattern.Len() > 0 && len(found) > 0 {
+				r.fail(Moved, "scope %s is not in the file, but the anchor is, %s", s, placesOf(f, found))
+			} else {
+				r.fail(Gone, "scope %s is not in the file", s)
+			}
+			r.Candidates = f.NearestScopes(s, 3)
+		default:
+			r.fail(Ambiguous, "scope %s is there %d times", s, len(defs))
+			for _, d := range defs[:min(3, len(defs))] {
+				line, _ := f.Pos(f.Token(d.Head).Start)
+				r.Candidates = append(r.Candidates, anchor.Candidate{Line: line, Text: f.Title(d), Similarity: 1})
+			}
+		}
+		return def, region, false
+	}
+	return def, region, true
+}
+
+func (v *survey) anchored(e *Edit, f *anchor.File, region anchor.Region, r *Result) {
+	found := f.Find(e.pattern, region)
+	if e.Do == BumpCounter {
+		found = counters(f, e.pattern, found)
+	}
+	if !e.Count.Has(len(found)) {
+		v.miscounted(e, f, region, found, r)
+		return
+	}
+	for _, m := range found {
+		p := &place{edit: e}
+		start, _ := f.Bytes(m)
+		p.line, _ = f.Pos(start)
+		var err error
+		switch e.Do {
+		case InsertBefore:
+			p.at, err = f.Before(m)
+			p.lines, p.start, p.end = true, p.at.Off, p.at.Off
+		case InsertAfter:
+			p.at, err = f.After(m)
+			p.lines, p.start, p.end = true, p.at.Off, p.at.Off
+		case Replace:
+			p.start, p.end = f.Bytes(m)
+		case BumpCounter:
+			t := f.Token(counterAt(e.pattern, m))
+			p.start, p.end = t.Start, t.End
+			p.fixed = bumped(f.Text(counterAt(e.pattern, m)))
+		}
+		if err != nil {
+			r.fail(Moved, "%s", err)
+			r.Lines = nil
+			return
+		}
+		r.Lines = append(r.Lines, p.line)
+		v.add(e, p)
+	}
+	if len(found) == 0 {
+		r.Detail = "no match, as allowed by count " + e.Count.String()
+	}
+}
+
+func (v *survey) miscounted(e *Edit, f *anchor.File, region anchor.Region, found []anchor.Match, r *Result) {
+	in := "the file"
+	if n := len(e.Scope); n > 0 {
+		in = e.Scope[n-1]
+	}
+	if len(found) >= e.Count.Min {
+		r.fail(Ambiguous, "%d matches in %s instead of %s, %s", len(found), in, e.Count, placesOf(f, found))
+		for _, m := range found[:min(3, len(found))] {
+			start, _ := f.Bytes(m)
+			line, _ := f.Pos(start)
+			r.Candidates = append(r.Candidates, anchor.Candidate{Line: line, Text: e.Anchor, Similarity: 1})
+		}
+		return
+	}
+	all := f.Find(e.pattern, f.All())
+	switch {
+	case len(all) > len(found):
+		r.fail(Moved, "%d matches in %s instead of %s, but the file has it %s", len(found), in, e.Count, placesOf(f, all))
+	default:
+		r.fail(Gone, "%d matches in %s instead of %s", len(found), in, e.Count)
+	}
+	r.Candidates = f.Nearest(e.pattern, region, 3)
+	if len(r.Candidates) < 3 {
+		for _, c := range f.Nearest(e.pattern, f.All(), 3) {
+			if len(r.Candidates) < 3 && !hasLine(r.Candidates, c.Line) {
+				r.Candidates = append(r.Candidates, c)
+			}
+		}
+	}
+}
+
+func hasLine(cs []anchor.Candidate, line int) bool {
+	for _, c := range cs {
+		if c.Line == line {
+			return true
+		}
+	}
+	return false
+}
+
+func placesOf(f *anchor.File, found []anchor.Match) string {
+	text := "at line "
+	for i, m := range found {
+		if i == 4 {
+			return text + " …"
+		}
+		if i > 0 {
+			text += ", "
+		}
+		start, _ := f.Bytes(m)
+		line, _ := f.Pos(start)
+		text += strconv.Itoa(line)
+	}
+	return text
+}
+
+var integer = regexp.MustCompile(`^(0|[1-9][0-9']*)([uUlLzZ]*)$`)
+
+// counterAt is the token of the integer a bump_counter match is about.
+func counterAt(p anchor.Pattern, m anchor.Match) int {
+	if h := p.HoleAt(); h >= 0 {
+		return m.First + h
+	}
+	return m.Last + 1
+}
+
+// counters keeps the matches that have a decimal integer in their place.
+func counters(f *anchor.File, p anchor.Pattern, found []anchor.Match) []anchor.Match {
+	var kept []anchor.Match
+	for _, m := range found {
+		if i := counterAt(p, m); i < f.Len() && bumped(f.Text(i)) != "" {
+			kept = append(kept, m)
+		}
+	}
+	return kept
+}
+
+// bumped is the integer literal one greater than lit, with its suffix, or "".
+func bumped(lit string) string {
+	m := integer.FindStringSubmatch(lit)
+	if m == nil {
+		return ""
+	}
+	n, err := strconv.ParseUint(strings.ReplaceAll(m[1], "'", ""), 10, 62)
+	if err != nil {
+		return ""
+	}
+	return strconv.FormatUint(n+1, 10) + m[2]
+}
+
+// conflicts orders the places of each file and fails edits that claim one place.
+func (v *survey) conflicts() {
+	for _, name := range sortedKeys(v.places) {
+		ps := v.places[name]
+		sort.SliceStable(ps, func(i, j int) bool {
+			if ps[i].start != ps[j].start {
+				return ps[i].start < ps[j].start
+			}
+			return ps[i].rank() < ps[j].rank()
+		})
+		end, owner := -1, (*place)(nil)
+		for i, p := range ps {
+			if p.start < end {
+				v.claim(owner, p)
+			}
+			if i > 0 && p.start == ps[i-1].start && p.rank() == ps[i-1].rank() {
+				v.claim(ps[i-1], p)
+			}
+			if p.end > end {
+				end, owner = p.end, p
+			}
+		}
+	}
+}
+
+func (v *survey) claim(a, b *place) {
+	for i := range v.results {
+		r := &v.results[i]
+		if r.edit != b.edit {
+			continue
+		}
+		if a.edit == b.edit {
+			r.fail(Ambiguous, "the anchor matches twice on line %d", b.line)
+		} else {
+			r.fail(Conflict, "two edits claim one anchor: %s and %s, at line %d", a.edit.ID, b.edit.ID, max(b.line, 1))
+		}
+	}
+}
