@@ -31,7 +31,7 @@ struct dim3 {
     constexpr __host__ __device__ dim3(uint32_t x_ = 1, uint32_t y_ = 1, uint32_t z_ = 1) : x(x_), y(y_), z(z_) {}
 };
 
-#include "hip_vectors.h"
+#include "vector_types.h"
 
 // --- launch geometry ---------------------------------------------------------
 // Code object v5: workgroup counts are the first three words of the implicit arguments,

@@ -1,5 +1,5 @@
-// Vector types with the sizes and alignments of HIP's, so that one assignment is one load.
-// Included by hip_runtime.h only.
+// Vector types with the sizes and alignments of CUDA's and HIP's, so that one assignment is one load.
+// The includer defines DOT4FA_HD: what a function of host and device is declared with.
 
 #pragma once
 
