@@ -56,7 +56,8 @@ func (f *File) Inline(off int, lines []string) []byte {
 
 // Before returns the point before the line on which match m begins. When the
 // match is not at the beginning of a statement or of a list element, it is the
-// line on which its statement begins.
+// line on which its statement begins. Comments that stand directly above that
+// line stay with it.
 func (f *File) Before(m Match) (Point, error) {
 	i := m.First
 	if !f.firstOnLine(i) || f.toks[i].Dir != 0 || !f.begins(i) {
@@ -68,6 +69,13 @@ func (f *File) Before(m Match) (Point, error) {
 	off := f.lineStart(f.toks[i].Start)
 	if i > 0 && f.toks[i-1].End > off {
 		return Point{}, fmt.Errorf("the statement does not begin its line: %s", f.where(i))
+	}
+	for off > 0 {
+		above := f.lineStart(off - 1)
+		if i > 0 && f.toks[i-1].End > above || len(bytes.TrimSpace(f.src[above:off])) == 0 {
+			break
+		}
+		off = above
 	}
 	return Point{Off: off, Indent: f.indent(i)}, nil
 }
