@@ -1,0 +1,446 @@
+// The packed16 K cache keeps what was put into it: through states in memory, on the device and in files read by a new
+// process, through copies between streams, beside another sequence, and whether tokens came in one batch or singly.
+//
+//   test-packed16-state MODEL [TEXT-FILE]     MODEL may come from LLAMA_TEST_PACKED16_MODEL; without one exits with 77
+//
+// Greedy tokens decide, and next to them the logits: bit for bit where the same cells are read in the same order,
+// within MAX_KLD where only the order of summation differs.
+
+#include "llama-cpp.h"
+#include "llama.h"
+
+#include "../src/llama-packed16-name.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <string>
+#include <vector>
+
+using tokens_t = std::vector<llama_token>;
+using logits_t = std::vector<float>;
+
+static constexpr int    SKIPPED  = 77;
+static constexpr int    N_PROMPT = 300; // more than one padding step of 256 cells
+static constexpr int    N_NEW    = 24;
+static constexpr double MAX_KLD  = 1e-5;
+
+static llama_model * model;
+static int           n_vocab;
+static int           n_failed;
+
+static void check(bool ok, const std::string & what) {
+    printf("  %-4s %s\n", ok ? "ok" : "FAIL", what.c_str());
+    fflush(stdout);
+    n_failed += !ok;
+}
+
+struct options {
+    ggml_type type_k  = LLAMA_TYPE_K_PACKED16;
+    ggml_type type_v  = GGML_TYPE_F16;
+    uint32_t  n_seq   = 1;
+    bool      unified = false;
+
+    llama_flash_attn_type flash_attn = LLAMA_FLASH_ATTN_TYPE_AUTO;
+};
+
+static llama_context_ptr new_context(const options & opt) {
+    auto params = llama_context_default_params();
+
+    params.n_ctx           = 1024*opt.n_seq;
+    params.n_batch         = 512;
+    params.n_ubatch        = 512;
+    params.n_seq_max       = opt.n_seq;
+    params.n_outputs_max   = 512;
+    params.n_outputs_max_per_seq = 512;
+    params.n_threads       = 2;
+    params.n_threads_batch = 2;
+    params.kv_unified      = opt.unified;
+    params.flash_attn_type = opt.flash_attn;
+    params.type_k          = opt.type_k;
+    params.type_v          = opt.type_v;
+
+    return llama_context_ptr(llama_init_from_model(model, params));
+}
+
+struct entry {
+    llama_token  token;
+    llama_pos    pos;
+    llama_seq_id seq;
+};
+
+// Decodes one batch; returns the logits of every entry.
+static std::vector<logits_t> decode(llama_context * ctx, const std::vector<entry> & entries) {
+    llama_batch batch = llama_batch_init(entries.size(), 0, 1);
+    for (const auto & e : entries) {
+        const int i = batch.n_tokens++;
+        batch.token[i]     = e.token;
+        batch.pos[i]       = e.pos;
+        batch.n_seq_id[i]  = 1;
+        batch.seq_id[i][0] = e.seq;
+        batch.logits[i]    = 1;
+    }
+    const int rc = llama_decode(ctx, batch);
+    llama_batch_free(batch);
+    if (rc != 0) {
+        fprintf(stderr, "llama_decode returned %d\n", rc);
+        exit(1);
+    }
+
+    std::vector<logits_t> res;
+    for (size_t i = 0; i < entries.size(); i++) {
+        const float * p = llama_get_logits_ith(ctx, i);
+        res.emplace_back(p, p + n_vocab);
+    }
+    return res;
+}
+
+static std::vector<logits_t> prefill(llama_context * ctx, const tokens_t & tokens, llama_pos pos, llama_seq_id seq) {
+    std::vector<entry> entries;
+    for (llama_token t : tokens) {
+        entries.push_back({ t, pos++, seq });
+    }
+    return decode(ctx, entries);
+}
+
+static llama_token best(const logits_t & logits) {
+    return std::max_element(logits.begin(), logits.end()) - logits.begin();
+}
+
+struct result {
+    tokens_t              tokens;
+    std::vector<logits_t> logits;
+};
+
+// The N_NEW greedy tokens of a sequence whose next token at position pos is first.
+static result generate(llama_context * ctx, llama_token first, llama_pos pos, llama_seq_id seq) {
+    result res;
+    llama_token t = first;
+    for (int i = 0; i < N_NEW; i++) {
+        res.tokens.push_back(t);
+        res.logits.push_back(decode(ctx, { { t, pos + i, seq } })[0]);
+        t = best(res.logits.back());
+    }
+    return res;
+}
+
+static bool same_bits(const std::vector<logits_t> & a, const std::vector<logits_t> & b) {
+    return a == b;
+}
+
+static double kld(const std::vector<logits_t> & p, const std::vector<logits_t> & q) {
+    double sum = 0;
+    for (size_t i = 0; i < p.size(); i++) {
+        const double mp = *std::max_element(p[i].begin(), p[i].end());
+        const double mq = *std::max_element(q[i].begin(), q[i].end());
+        double zp = 0;
+        double zq = 0;
+        for (int j = 0; j < n_vocab; j++) {
+            zp += exp(p[i][j] - mp);
+            zq += exp(q[i][j] - mq);
+        }
+        for (int j = 0; j < n_vocab; j++) {
+            const double lp = p[i][j] - mp - log(zp);
+            const double lq = q[i][j] - mq - log(zq);
+            sum += exp(lp)*(lp - lq);
+        }
+    }
+    return sum/p.size();
+}
+
+static void check_equal(const result & got, const result & want, const std::string & what) {
+    check(got.tokens == want.tokens, what + ": same tokens");
+    check(same_bits(got.logits, want.logits), what + ": same logits, bit for bit");
+}
+
+static void check_close(const result & got, const result & want, const std::string & what) {
+    check(got.tokens == want.tokens, what + ": same tokens");
+    const double d = kld(want.logits, got.logits);
+    char buf[64];
+    snprintf(buf, sizeof(buf), ": mean KLD %.2e, at most %.0e", d, MAX_KLD);
+    check(d <= MAX_KLD, what + buf);
+}
+
+// What every test compares with: the prompt in one batch, then greedy tokens.
+struct reference {
+    llama_context_ptr     ctx;
+    std::vector<logits_t> prompt;
+    result                next;
+
+    reference(const options & opt, const tokens_t & tokens, llama_seq_id seq = 0) : ctx(new_context(opt)) {
+        prompt = prefill(ctx.get(), tokens, 0, seq);
+    }
+    llama_token first() const { return best(prompt.back()); }
+};
+
+static void test_quality(const options & opt, const tokens_t & tokens) {
+    options f16 = opt;
+    f16.type_k = GGML_TYPE_F16;
+    const reference a(f16, tokens);
+    const reference b(opt, tokens);
+    const double d = kld(a.prompt, b.prompt);
+    char buf[96];
+    snprintf(buf, sizeof(buf), "prompt against an f16 K: mean KLD %.2e, at most 1e-3 and not 0", d);
+    check(d <= 1e-3 && d > 0, buf);
+}
+
+static void test_decode_agrees_with_prefill(const options & opt, const tokens_t & tokens) {
+    const reference ref(opt, tokens);
+    auto ctx = new_context(opt);
+    std::vector<logits_t> singly;
+    for (size_t i = 0; i < tokens.size(); i++) {
+        singly.push_back(decode(ctx.get(), { { tokens[i], (llama_pos) i, 0 } })[0]);
+    }
+    const double d = kld(ref.prompt, singly);
+    char buf[96];
+    snprintf(buf, sizeof(buf), "decode agrees with prefill: mean KLD %.2e, at most %.0e", d, MAX_KLD);
+    check(d <= MAX_KLD, buf);
+}
+
+static void test_state(const options & opt, const tokens_t & tokens) {
+    reference ref(opt, tokens);
+    auto * ctx = ref.ctx.get();
+
+    std::vector<uint8_t> full(llama_state_get_size(ctx));
+    check(llama_state_get_data(ctx, full.data(), full.size()) == full.size(), "full state: written as long as announced");
+    std::vector<uint8_t> seq(llama_state_seq_get_size(ctx, 0));
+    check(llama_state_seq_get_data(ctx, seq.data(), seq.size(), 0) == seq.size(), "sequence state: written as long as announced");
+
+    const llama_pos n = tokens.size();
+    ref.next = generate(ctx, ref.first(), n, 0);
+
+    {
+        auto other = new_context(opt);
+        check(llama_state_set_data(other.get(), full.data(), full.size()) == full.size(), "full state: read in another context");
+        check_equal(generate(other.get(), ref.first(), n, 0), ref.next, "full state");
+    }
+    {
+        // holes: the cells of seq 0 between those of seq 1, which goes
+        options two = opt;
+        two.n_seq   = 2;
+        two.unified = true;
+        auto other = new_context(two);
+        for (llama_pos i = 0; i < 40; i++) {
+            decode(other.get(), { { tokens[i], i, 0 }, { tokens[i], i, 1 } });
+        }
+        llama_memory_seq_rm(llama_get_memory(other.get()), 0, -1, -1);
+        check(llama_state_seq_set_data(other.get(), seq.data(), seq.size(), 0) == seq.size(), "sequence state: read into scattered cells");
+        check_close(generate(other.get(), ref.first(), n, 0), ref.next, "sequence state");
+    }
+    {
+        auto flags = LLAMA_STATE_SEQ_FLAGS_ON_DEVICE;
+        auto other = new_context(opt);
+        prefill(other.get(), tokens, 0, 0);
+        std::vector<uint8_t> host(llama_state_seq_get_size_ext(other.get(), 0, flags));
+        llama_state_seq_get_data_ext(other.get(), host.data(), host.size(), 0, flags);
+        llama_memory_clear(llama_get_memory(other.get()), true);
+        prefill(other.get(), tokens_t(tokens.rbegin(), tokens.rend()), 0, 0);
+        check(llama_state_seq_set_data_ext(other.get(), host.data(), host.size(), 0, flags) != 0, "state on the device: restored");
+        check_equal(generate(other.get(), ref.first(), n, 0), ref.next, "state on the device");
+    }
+
+    for (ggml_type type_k : { GGML_TYPE_F16, GGML_TYPE_Q8_0 }) {
+        options another = opt;
+        another.type_k = type_k;
+        auto other = new_context(another);
+        check(llama_state_set_data(other.get(), full.data(), full.size()) == 0, std::string("state refused by K type ") + ggml_type_name(type_k));
+        prefill(other.get(), tokens, 0, 0);
+        std::vector<uint8_t> foreign(llama_state_get_size(other.get()));
+        llama_state_get_data(other.get(), foreign.data(), foreign.size());
+        auto packed = new_context(opt);
+        check(llama_state_set_data(packed.get(), foreign.data(), foreign.size()) == 0, std::string("packed16 refuses a state of K type ") + ggml_type_name(type_k));
+        check_equal(generate(packed.get(), best(prefill(packed.get(), tokens, 0, 0).back()), n, 0), ref.next, "after that refusal");
+    }
+    full.resize(full.size()/2);
+    auto other = new_context(opt);
+    check(llama_state_set_data(other.get(), full.data(), full.size()) == 0, "half a state refused");
+}
+
+static void test_seq_rm(const options & opt, const tokens_t & tokens) {
+    reference ref(opt, tokens);
+    ref.next = generate(ref.ctx.get(), ref.first(), tokens.size(), 0);
+    llama_memory_seq_rm(llama_get_memory(ref.ctx.get()), 0, tokens.size(), -1);
+    check_equal(generate(ref.ctx.get(), ref.first(), tokens.size(), 0), ref.next, "removed and decoded again");
+}
+
+static void test_streams(const options & opt, const tokens_t & tokens) {
+    options two = opt;
+    two.n_seq   = 2;
+    two.unified = false;
+    reference ref(two, tokens);
+    auto * ctx = ref.ctx.get();
+    // the stream that is copied into holds something else before
+    prefill(ctx, tokens_t(tokens.rbegin(), tokens.rend()), 0, 1);
+    llama_memory_seq_rm(llama_get_memory(ctx), 1, -1, -1);
+    llama_memory_seq_cp(llama_get_memory(ctx), 0, 1, -1, -1);
+    ref.next = generate(ctx, ref.first(), tokens.size(), 0);
+    check_equal(generate(ctx, ref.first(), tokens.size(), 1), ref.next, "sequence copied to another stream");
+}
+
+static void test_parallel(const options & opt, const tokens_t & a, const tokens_t & b) {
+    result alone[2];
+    for (int s = 0; s < 2; s++) {
+        const reference ref(opt, s ? b : a);
+        alone[s] = generate(ref.ctx.get(), ref.first(), (s ? b : a).size(), 0);
+    }
+    for (bool unified : { false, true }) {
+        options two = opt;
+        two.n_seq   = 2;
+        two.unified = unified;
+        auto ctx = new_context(two);
+
+        const tokens_t * prompt[2] = { &a, &b };
+        llama_token      next  [2];
+        result           got   [2];
+        for (int s = 0; s < 2; s++) {
+            next[s] = best(prefill(ctx.get(), *prompt[s], 0, s).back());
+        }
+        for (int i = 0; i < N_NEW; i++) {
+            const auto logits = decode(ctx.get(), { { next[0], (llama_pos) a.size() + i, 0 }, { next[1], (llama_pos) b.size() + i, 1 } });
+            for (int s = 0; s < 2; s++) {
+                got[s].tokens.push_back(next[s]);
+                got[s].logits.push_back(logits[s]);
+                next[s] = best(logits[s]);
+            }
+        }
+        for (int s = 0; s < 2; s++) {
+            check_close(got[s], alone[s], std::string(unified ? "unified cache" : "stream each") + ", sequence " + std::to_string(s) + " as alone");
+        }
+    }
+}
+
+static void test_refusals(const options & opt) {
+    options off = opt;
+    off.flash_attn = LLAMA_FLASH_ATTN_TYPE_DISABLED;
+    check(!new_context(off), "refused without flash attention");
+    for (ggml_type type_v : { GGML_TYPE_F32, GGML_TYPE_BF16, GGML_TYPE_Q5_0, GGML_TYPE_Q4_1, GGML_TYPE_I32 }) {
+        options other = opt;
+        other.type_v = type_v;
+        check(!new_context(other), std::string("refused with V type ") + ggml_type_name(type_v));
+    }
+    check(!llama_memory_can_shift(llama_get_memory(new_context(opt).get())), "says that it cannot shift");
+}
+
+//
+// a new process: reads a state file, prints the tokens that follow
+//
+
+static int continue_from(const options & opt, const char * path, bool whole) {
+    auto ctx = new_context(opt);
+    tokens_t tokens(4096);
+    size_t   n = 0;
+    if (!(whole ? llama_state_load_file    (ctx.get(), path,    tokens.data(), tokens.size(), &n)
+                : llama_state_seq_load_file(ctx.get(), path, 0, tokens.data(), tokens.size(), &n) != 0)) {
+        return 1;
+    }
+    // the last token is the one to go on with; the others are in the cache
+    for (llama_token t : generate(ctx.get(), tokens[n - 1], n - 1, 0).tokens) {
+        printf("%d ", t);
+    }
+    return 0;
+}
+
+static void test_new_process(const options & opt, const tokens_t & tokens, const std::string & self, const std::string & model_path) {
+    for (bool whole : { true, false }) {
+        reference ref(opt, tokens);
+        tokens_t stored = tokens;
+        stored.push_back(ref.first());
+
+        const std::string path = std::string("test-packed16-state-") + ggml_type_name(opt.type_v) + (whole ? ".whole" : ".seq");
+        check(whole ? llama_state_save_file    (ref.ctx.get(), path.c_str(),    stored.data(), stored.size())
+                    : llama_state_seq_save_file(ref.ctx.get(), path.c_str(), 0, stored.data(), stored.size()) != 0,
+              std::string(whole ? "session" : "sequence") + " file written");
+
+        std::string want;
+        for (llama_token t : generate(ref.ctx.get(), ref.first(), tokens.size(), 0).tokens) {
+            want += std::to_string(t) + " ";
+        }
+
+        const std::string out = path + ".out";
+        const std::string command = "\"" + self + "\" --continue " + path + " " + (whole ? "whole" : "seq") + " " +
+            std::to_string((int) opt.type_v) + " \"" + model_path + "\" > " + out;
+#ifdef _WIN32
+        const int rc = system(("\"" + command + "\"").c_str());
+#else
+        const int rc = system(command.c_str());
+#endif
+        std::ifstream in(out);
+        const std::string got((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+        in.close();
+        check(rc == 0 && got == want, std::string(whole ? "session" : "sequence") + " file: a new process goes on with the same tokens");
+        remove(path.c_str());
+        remove(out.c_str());
+    }
+}
+
+int main(int argc, char ** argv) {
+    llama_log_set([](ggml_log_level level, const char * text, void *) {
+        if (level >= GGML_LOG_LEVEL_ERROR && getenv("LLAMA_TEST_VERBOSE")) {
+            fputs(text, stderr);
+        }
+    }, nullptr);
+
+    const bool   child = argc == 6 && strcmp(argv[1], "--continue") == 0;
+    const char * path  = child ? argv[5] : argc > 1 ? argv[1] : getenv("LLAMA_TEST_PACKED16_MODEL");
+    if (!path || !*path) {
+        printf("test-packed16-state: SKIPPED, no model: give one, or set LLAMA_TEST_PACKED16_MODEL\n");
+        return SKIPPED;
+    }
+
+    llama_backend_init();
+    llama_model_ptr owner(llama_model_load_from_file(path, llama_model_default_params()));
+    model = owner.get();
+    if (!model) {
+        fprintf(stderr, "cannot load %s\n", path);
+        return 1;
+    }
+    const llama_vocab * vocab = llama_model_get_vocab(model);
+    n_vocab = llama_vocab_n_tokens(vocab);
+
+    options opt;
+    if (child) {
+        opt.type_v = (ggml_type) atoi(argv[4]);
+        return continue_from(opt, argv[2], strcmp(argv[3], "whole") == 0);
+    }
+
+    std::string text;
+    if (argc > 2) {
+        std::ifstream in(argv[2], std::ios::binary);
+        text.assign(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
+    } else {
+        for (int i = 0; i < 400; i++) {
+            text += "And " + std::to_string(i*i) + " of the children said unto him, Let us go over. ";
+        }
+    }
+    text.resize(std::min<size_t>(text.size(), 16384));
+    tokens_t all(text.size() + 16);
+    all.resize(std::max(0, llama_tokenize(vocab, text.data(), text.size(), all.data(), all.size(), true, false)));
+    if (all.size() < 2*N_PROMPT) {
+        fprintf(stderr, "%s has only %zu tokens, %d are needed\n", argc > 2 ? argv[2] : "the text", all.size(), 2*N_PROMPT);
+        return 1;
+    }
+    const tokens_t a(all.begin(), all.begin() + N_PROMPT);
+    const tokens_t b(all.end() - N_PROMPT + 37, all.end());
+
+    for (ggml_type type_v : { GGML_TYPE_F16, GGML_TYPE_Q8_0, GGML_TYPE_Q4_0 }) {
+        printf("K packed16, V %s\n", ggml_type_name(type_v));
+        opt.type_v = type_v;
+
+        test_quality(opt, a);
+        test_decode_agrees_with_prefill(opt, a);
+        test_state(opt, a);
+        test_seq_rm(opt, a);
+        test_streams(opt, a);
+        test_parallel(opt, a, b);
+        test_new_process(opt, a, argv[0], path);
+    }
+    test_refusals(options());
+
+    printf("test-packed16-state: %s (%d failed)\n", n_failed ? "FAIL" : "OK", n_failed);
+    return n_failed != 0;
+}
