@@ -272,6 +272,22 @@ func TestConfigSaysWhatBroke(t *testing.T) {
 	}
 }
 
+// TestConfigIsSeenByThePreprocessor: kernels choose code with #if, where a
+// name that is no macro counts as 0 without a word.
+func TestConfigIsSeenByThePreprocessor(t *testing.T) {
+	k := kernel()
+	k.ScaleOnce = true
+	dir := t.TempDir()
+	renderHeaders(t, dir, k)
+	source := "#include \"packed16-config.h\"\n#if !PACKED16_SCALE_ONCE\n#error not a macro\n#endif\nint main() {}\n"
+	for _, c := range consts(k) {
+		source += "#ifndef PACKED16_" + c.Name + "\n#error " + c.Name + "\n#endif\n"
+	}
+	if _, err := compile(t, dir, source); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestEnvAbortsAtLoad runs packed16_env_get in a process of its own.
 func TestEnvAbortsAtLoad(t *testing.T) {
 	dir := t.TempDir()
