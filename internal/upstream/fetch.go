@@ -1,0 +1,328 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	gogit "github.com/go-git/go-git/v5"
+	"github.com/go-git/go-git/v5/config"
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/cache"
+	"github.com/go-git/go-git/v5/storage/filesystem"
+
+	"github.com/go-git/go-billy/v5/osfs"
+
+	"dot4fa/internal/fault"
+	"dot4fa/internal/upstream/gitobj"
+)
+
+// fetch brings commits into the cache, with every file that is not excluded.
+// why is what reading the cache said before, nil when there was no cache: it
+// decides between adding to the cache and making a new one.
+func (r *Repo) fetch(ctx context.Context, commits []string, why error) error {
+	c := r.cache
+	unlock, err := c.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	// Another run may have fetched it while this one waited.
+	if err := r.reopen(); err == nil && !errors.Is(why, gitobj.ErrDamaged) && r.all(ctx, commits) == nil {
+		return nil
+	}
+	rebuild := errors.Is(why, gitobj.ErrDamaged)
+	if !rebuild {
+		err := r.fetchInto(ctx, commits, true)
+		if err == nil || ctx.Err() != nil || hopeless(err) {
+			return r.fetched(err, commits)
+		}
+		if why == nil { // a new repository: there is nothing old to blame
+			if err = r.fetchInto(ctx, commits, false); err == nil || hopeless(err) {
+				return r.fetched(err, commits)
+			}
+		}
+		why, rebuild = err, true
+	}
+	c.progress.Say("the cache of %s is damaged or cannot be added to (%v): fetching it again", c.loc.text, why)
+	if !c.exists() {
+		return r.fetched(r.fetchInto(ctx, commits, false), commits)
+	}
+	restore, drop, err := c.aside()
+	if err != nil {
+		return err
+	}
+	if err = r.fetchInto(ctx, commits, true); err != nil && ctx.Err() == nil && !hopeless(err) {
+		err = r.fetchInto(ctx, commits, false)
+	}
+	if err != nil {
+		restore()
+		r.reopen()
+		err = r.fetched(err, commits)
+		if hint := fault.Hint(err); hint != "" && ctx.Err() == nil {
+			return fault.New(fault.Code(err), "the cached repository is damaged (%v), and fetching it again failed: %w", why, err).
+				At("%s", c.dir).Hintf("%s", hint)
+		}
+		return err
+	}
+	drop()
+	return nil
+}
+
+// hopeless reports whether another way of fetching the same cannot help.
+func hopeless(err error) bool {
+	var known *fault.Error
+	return errors.As(err, &known)
+}
+
+// fetched turns a refusal that is left in the end into an unknown commit.
+func (r *Repo) fetched(err error, commits []string) error {
+	var no *refusedError
+	if errors.As(err, &no) {
+		return fault.New(fault.Usage, "upstream does not have commit %s: %v", strings.Join(commits, ", "), no.err).At("%s", r.loc.text).
+			Hintf("check upstream.commit and upstream.url in the recipe: the commit may be another fork's")
+	}
+	if err != nil && !hopeless(err) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+		return r.explain(err, commits[0])
+	}
+	return err
+}
+
+// reopen looks at the cache anew.
+func (r *Repo) reopen() error {
+	if r.store != nil {
+		r.store.Close()
+		r.store = nil
+	}
+	if !r.cache.exists() {
+		return errNoCache
+	}
+	store, err := gitobj.Open(r.cache.dir)
+	r.store = store
+	if err != nil {
+		r.store = nil
+	}
+	return err
+}
+
+var errNoCache = errors.New("nothing was fetched yet")
+
+// all checks that commits are in the cache as a whole.
+func (r *Repo) all(ctx context.Context, commits []string) error {
+	for _, id := range commits {
+		if _, err := r.whole(ctx, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fetchInto fetches commits into the cache; the lock is held. With filter the
+// files come separately, only those that are needed and not there yet.
+func (r *Repo) fetchInto(ctx context.Context, commits []string, filter bool) error {
+	c := r.cache
+	if err := c.prepare(); err != nil {
+		return err
+	}
+	defer r.reopen()
+	what := short(commits[0])
+	if r.tag != "" && len(commits) == 1 {
+		what = r.tag + " (" + what + ")"
+	}
+	c.progress.Say("fetching %s from %s", what, c.loc.text)
+	if c.git == nil {
+		return r.goFetch(ctx, commits)
+	}
+	if err := c.fetchCommits(ctx, commits, r.tag, filter); err != nil {
+		return r.fetched(err, commits)
+	}
+	if err := r.reopen(); err != nil {
+		return err
+	}
+	var ids []string
+	seen := map[string]bool{}
+	for _, id := range commits {
+		_, err := r.whole(ctx, id)
+		var lack *lackError
+		if errors.As(err, &lack) {
+			for _, f := range lack.files {
+				if !seen[f.ID] {
+					seen[f.ID] = true
+					ids = append(ids, f.ID)
+				}
+			}
+		} else if err != nil {
+			return err
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	if !filter {
+		return fmt.Errorf("%w: the server sent a commit without its files", gitobj.ErrMissing)
+	}
+	if err := c.fetchObjects(ctx, ids); err != nil {
+		return err
+	}
+	if err := r.reopen(); err != nil {
+		return err
+	}
+	return r.all(ctx, commits)
+}
+
+// fetchCommits fetches commits without their history. The refs it makes keep
+// the objects from being taken for garbage.
+func (c *cacheRepo) fetchCommits(ctx context.Context, commits []string, tag string, filter bool) error {
+	args := []string{"fetch", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--depth=1", "--force", "--progress"}
+	if filter {
+		args = append(args, "--filter=blob:none")
+	} else {
+		args = append(args, "--no-filter")
+	}
+	args = append(args, "origin")
+	refspecs := func(from string) []string {
+		var out []string
+		for _, id := range commits {
+			src := id
+			if from != "" {
+				src = from
+			}
+			out = append(out, "+"+src+":refs/dot4fa/"+id)
+		}
+		return out
+	}
+	opt := &runOptions{dir: c.dir, status: func(s string) { c.progress.Status("fetch: %s", s) }}
+	_, err := c.git.run(ctx, opt, append(args, refspecs("")...)...)
+	err = c.judge(err)
+	var no *refusedError
+	if errors.As(err, &no) && tag != "" && len(commits) == 1 {
+		// Some servers give nothing by id. The tag is believed only when it is
+		// this commit.
+		if refs, lsErr := c.git.lsRemote(ctx, c.loc.url, "refs/tags/"+tag, "refs/tags/"+tag+"^{}"); lsErr == nil {
+			for _, ref := range refs {
+				if ref.id == commits[0] {
+					_, err = c.git.run(ctx, opt, append(args, refspecs("refs/tags/"+tag)...)...)
+					return c.judge(err)
+				}
+			}
+		}
+	}
+	return err
+}
+
+// fetchObjects fetches objects by id in one request.
+func (c *cacheRepo) fetchObjects(ctx context.Context, ids []string) error {
+	c.progress.Status("fetch: %d files", len(ids))
+	opt := &runOptions{
+		dir:    c.dir,
+		stdin:  bytes.NewReader([]byte(strings.Join(ids, "\n") + "\n")),
+		status: func(s string) { c.progress.Status("fetch: %s", s) },
+	}
+	// The options git itself uses to complete a partial clone.
+	_, err := c.git.run(ctx, opt, "-c", "fetch.negotiationAlgorithm=noop", "fetch", "--no-tags", "--no-write-fetch-head",
+		"--no-recurse-submodules", "--filter=blob:none", "--progress", "--stdin", "origin")
+	return c.judge(err)
+}
+
+// fetchBlobs fetches single files of a commit that Repo.At opened.
+func (r *Repo) fetchBlobs(ctx context.Context, ids []string) error {
+	c := r.cache
+	if c.git == nil || len(ids) == 0 {
+		return nil
+	}
+	unlock, err := c.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := c.prepare(); err != nil {
+		return err
+	}
+	if err := c.fetchObjects(ctx, ids); err != nil {
+		return err
+	}
+	return r.reopen()
+}
+
+// goFetch fetches with go-git, which knows no filter: each commit comes with
+// all its files.
+func (r *Repo) goFetch(ctx context.Context, commits []string) error {
+	c := r.cache
+	st := filesystem.NewStorage(osfs.New(c.dir), cache.NewObjectLRUDefault())
+	defer st.Close()
+	rem := gogit.NewRemote(st, &config.RemoteConfig{Name: "origin", URLs: []string{c.loc.url}})
+	var specs []config.RefSpec
+	for _, id := range commits {
+		specs = append(specs, config.RefSpec("+"+id+":refs/dot4fa/"+id))
+	}
+	opt := &gogit.FetchOptions{
+		RefSpecs: specs, Depth: 1, Tags: gogit.NoTags, Force: true,
+		Progress: &tailWriter{status: func(s string) { c.progress.Status("fetch: %s", s) }},
+	}
+	err := rem.FetchContext(ctx, opt)
+	if errors.Is(err, gogit.NoErrAlreadyUpToDate) {
+		err = nil
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err = c.judge(err); err != nil && r.tag != "" && len(commits) == 1 {
+		var no *refusedError
+		if errors.As(err, &no) {
+			if id, lsErr := r.lsTag(ctx, r.tag); lsErr == nil && id == commits[0] {
+				opt.RefSpecs = []config.RefSpec{config.RefSpec("+refs/tags/" + r.tag + ":refs/dot4fa/" + commits[0])}
+				err = c.judge(rem.FetchContext(ctx, opt))
+			}
+		}
+	}
+	if err != nil {
+		return r.fetched(err, commits)
+	}
+	if err := r.reopen(); err != nil {
+		return err
+	}
+	return r.all(ctx, commits)
+}
+
+// lsTag asks the server which commit a tag is.
+func (r *Repo) lsTag(ctx context.Context, tag string) (string, error) {
+	refs, err := r.cache.list(ctx)
+	if err != nil {
+		return "", err
+	}
+	id := ""
+	for _, ref := range refs {
+		switch ref.name {
+		case "refs/tags/" + tag + "^{}":
+			return ref.id, nil
+		case "refs/tags/" + tag:
+			id = ref.id
+		}
+	}
+	return id, nil
+}
+
+// list returns all refs of the server; an annotated tag also with ^{}.
+func (c *cacheRepo) list(ctx context.Context) ([]refLine, error) {
+	if c.git != nil {
+		refs, err := c.git.lsRemote(ctx, c.loc.url)
+		return refs, c.judge(err)
+	}
+	rem := gogit.NewRemote(nil, &config.RemoteConfig{Name: "origin", URLs: []string{c.loc.url}})
+	list, err := rem.ListContext(ctx, &gogit.ListOptions{PeelingOption: gogit.AppendPeeled})
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return nil, c.judge(err)
+	}
+	var out []refLine
+	for _, ref := range list {
+		if ref.Type() == plumbing.HashReference {
+			out = append(out, refLine{ref.Name().String(), ref.Hash().String()})
+		}
+	}
+	return out, nil
+}
