@@ -1,0 +1,103 @@
+#pragma once
+
+// The packed16 K cache as device code sees it, and the small arithmetic every packed16 kernel shares.
+//
+// One cell of one KV head is D bytes of payload and D/32 f16 scales, in two tensors:
+//
+//     payload row  |  b0 b1 b2 b3 | b4 ...            |  I32 words, byte 0 of a word is the lowest dimension
+//                  |<------------ D bytes ----------->|  16-byte aligned: every payload load is an int4
+//     scale row    |  s0  s1  ...  s(D/32-1)          |  f16, s[i] belongs to payload bytes 32*i .. 32*i+31
+//
+// Bytes moved per cell and KV head at D=256: 256 + 16 of K, and 144 (q4_0), 272 (q8_0) or 512 (f16) of V.
+// Rows are found through byte strides; nothing here knows how the heads of a cell are arranged.
+//
+// Logits are in base 2: log2(e)*scale is folded into the scales of Q, so that exp2 is the only exponential.
+
+#include "common.cuh"
+#include "packed16-config.h"
+
+// Bits of an f16 scale that says "this block held a non-finite value".
+#define PACKED16_SCALE_FAULT 0x7E00
+
+// Bits of an f16 mask value that hides a cell.
+#define PACKED16_MASK_DEAD   0xFC00
+
+// A hidden logit, and the floor of a row's maximum. Both finite, so that no inf - inf can appear; their
+// difference is far below the smallest exponent, so that exp2(hidden - maximum) is an exact zero.
+#define PACKED16_LOGIT_DEAD  (-2e30f)
+#define PACKED16_MAX_FLOOR   (-1e30f)
+
+// 1.5*2^23: a float whose low mantissa bits hold a small integer. An integer dot product that starts here is
+// already the float MAGIC + sum, without a conversion; |sum| <= 32*127*127 < 2^22.
+#define PACKED16_MAGIC_F     12582912.0f
+#define PACKED16_MAGIC_I     0x4B400000
+
+#ifndef PACKED16_DECODE_LPK
+#ifdef GGML_USE_HIP
+#define PACKED16_DECODE_LPK 1 // neighbouring lanes that share as many K rows: 1 on AMD, whose loads of Q are scalar
+#else
+#define PACKED16_DECODE_LPK 2
+#endif // GGML_USE_HIP
+#endif // PACKED16_DECODE_LPK
+
+#ifndef PACKED16_Q_IN_SMEM
+#ifdef GGML_USE_HIP
+#define PACKED16_Q_IN_SMEM 0 // Q is read with wave-uniform addresses: scalar loads, SGPR operands
+#else
+#define PACKED16_Q_IN_SMEM 1 // Q is broadcast from shared memory
+#endif // GGML_USE_HIP
+#endif // PACKED16_Q_IN_SMEM
+
+// What a launch says beside its pointers. Strides are in bytes.
+struct packed16_args {
+    int nk;        // KV cells visited
+    int nq;        // query rows
+    int n_head;    // query heads
+    int n_head_kv; // KV heads
+    int gqa;       // n_head / n_head_kv
+    int n_mask3;   // ne[3] of the mask: sequence s uses slice s % n_mask3
+
+    int     nbk1, nbs1, nbv1; // from cell to cell: payload, K scales, V
+    int     nbm1;             // from query row to query row of the mask
+    int64_t nbk2, nbs2, nbv2; // from KV head to KV head
+    int64_t nbk3, nbs3, nbv3; // from sequence to sequence
+    int64_t nbm3;
+
+    // decode only
+    int chunks_per_cta; // chunks of PACKED16_CHUNK cells one block visits
+    int unit_chunks;    // chunks in one partial result: 1, or a whole super-chunk
+    int n_units;        // partial results per column
+};
+
+// Packed Q in scratch: one row per (sequence, KV head, column), D/4 words and D/32 f32 scales each.
+// Column of query head h = kv*gqa + g and row q: decode q*gqa + g, prefill g*nq + q.
+
+static __device__ __forceinline__ float packed16_exp2(const float x) {
+#if defined(GGML_USE_HIP)
+    return __builtin_amdgcn_exp2f(x);
+#else
+    return exp2f(x);
+#endif // defined(GGML_USE_HIP)
+}
+
+static __device__ __forceinline__ bool packed16_finite(const float x) {
+    return (__float_as_uint(x) & 0x7F800000u) != 0x7F800000u;
+}
+
+static __device__ __forceinline__ float packed16_half_bits(const uint32_t bits) {
+    return __half2float(__ushort_as_half((unsigned short) bits));
+}
+
+// One step of the online softmax. A state (m, l, acc) is multiplied by a and the newcomer by b; a dead newcomer
+// (m at the floor, l = acc = 0) gives a = 1, b*0 = 0: the state keeps its bits.
+static __device__ __forceinline__ void packed16_merge_factors(float & m, const float m_new, float & a, float & b) {
+    const float m_old = m;
+    m = fmaxf(m_old, m_new);
+    a = packed16_exp2(m_old - m);
+    b = packed16_exp2(m_new - m);
+}
+
+// The only place that adds partial results, so that every route rounds alike.
+static __device__ __forceinline__ float packed16_merge_add(const float old, const float a, const float add, const float b) {
+    return fmaf(old, a, __fmul_rn(add, b));
+}

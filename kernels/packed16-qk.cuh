@@ -1,0 +1,202 @@
+#pragma once
+
+// Logits of K rows against columns of Q: D/4 dot4 per (query, key) pair.
+//
+// lpk neighbouring lanes own lpk neighbouring K rows. Lane j takes the blocks lpk*i + j of all of them and ends
+// with the sums of row j:
+//
+//     lpk = 1   a lane owns a row; the address of Q does not depend on the lane (scalar loads on AMD)
+//     lpk = 2   a pair owns a pair of rows: half the reads of Q per dot4, 64 contiguous bytes of K per pair
+//     lpk = 4   a quad owns four rows: a quarter, 128 bytes
+//
+// Per lane and block: 2*lpk 16-byte loads of K, and per column 8*lpk dot4 and 2*lpk fused multiply-adds. The integer
+// sum starts at 1.5*2^23 and so is a float already; one fma takes the bias off and applies the K scale exactly
+// (bias*scale has 13 significant bits), another applies the Q scale: 0.25 VALU operations per dot4, without the
+// exchange between lanes (lpk 2: 4 operations per 64 dot4 and column, lpk 4: 12).
+
+#include "packed16-layout.cuh"
+
+#ifndef PACKED16_K_PREFETCH
+#define PACKED16_K_PREFETCH 3 // blocks of K in flight before the one in use: 8 registers per row each
+#endif // PACKED16_K_PREFETCH
+
+// A zero that the compiler does not know, the same in all lanes and not there before all of x is. Added to the address of
+// a block of Q it keeps that block's scalar loads behind the block before: they live in SGPRs, and loaded any earlier, or
+// hoisted out of the loop over K, they would spill.
+template <int nrows, int ncols>
+static __device__ __forceinline__ int packed16_zero_after(const float (&x)[nrows][ncols]) {
+    int zero = 0;
+#if defined(GGML_USE_HIP)
+    asm volatile("s_mov_b32 %0, 0" : "=s"(zero));
+#pragma unroll
+    for (int r = 0; r < nrows; ++r) {
+#pragma unroll
+        for (int c = 0; c < ncols; ++c) {
+            asm volatile("" : "+s"(zero) : "v"(x[r][c]));
+        }
+    }
+#else
+    GGML_UNUSED(x);
+#endif // defined(GGML_USE_HIP)
+    return zero;
+}
+
+template <int D>
+static __device__ __forceinline__ void packed16_load_scales(uint32_t (&w)[D/64], const char * __restrict__ row) {
+    if constexpr (D == 256) {
+        const uint4 v = *(const uint4 *) row;
+        w[0] = v.x;
+        w[1] = v.y;
+        w[2] = v.z;
+        w[3] = v.w;
+    } else if constexpr (D == 128) {
+        const uint2 v = *(const uint2 *) row;
+        w[0] = v.x;
+        w[1] = v.y;
+    } else {
+        static_assert(D == 64, "packed16: no scale load for this head size");
+        w[0] = *(const uint32_t *) row;
+    }
+}
+
+// The f16 scale of block lpk*i + j as float; j is 0 for lpk 1.
+template <int D, int lpk>
+static __device__ __forceinline__ float packed16_scale_of(const uint32_t (&w)[D/64], const int i, const int j) {
+    if constexpr (lpk == 1) {
+        return packed16_half_bits(w[i/2] >> 16*(i%2));
+    } else if constexpr (lpk == 2) {
+        return packed16_half_bits(w[i] >> 16*j);
+    } else {
+        static_assert(lpk == 4, "packed16: 1, 2 or 4 lanes per key");
+        return packed16_half_bits((j < 2 ? w[2*i] : w[2*i + 1]) >> 16*(j%2));
+    }
+}
+
+template <int nrows>
+static __device__ __forceinline__ void packed16_load_k(int (&k)[nrows][8], const char * const (&K)[nrows], const int b) {
+#pragma unroll
+    for (int r = 0; r < nrows; ++r) {
+        const int4 k0 = ((const int4 *) K[r])[2*b + 0];
+        const int4 k1 = ((const int4 *) K[r])[2*b + 1];
+        k[r][0] = k0.x;
+        k[r][1] = k0.y;
+        k[r][2] = k0.z;
+        k[r][3] = k0.w;
+        k[r][4] = k1.x;
+        k[r][5] = k1.y;
+        k[r][6] = k1.z;
+        k[r][7] = k1.w;
+    }
+}
+
+// sum[r][c]: row r against column c over the blocks lpk*i + j.
+// K, K_scales: the rows. Q, Q_scales: column 0; columns are D/4 words and D/32 floats apart.
+template <int D, int ncols, int nrows, int lpk>
+static __device__ __forceinline__ void packed16_qk(
+        float (&sum)[nrows][ncols], const char * const (&K)[nrows], const char * const (&K_scales)[nrows],
+        const int * __restrict__ Q, const float * __restrict__ Q_scales, const int j) {
+    static_assert((D/32) % lpk == 0, "packed16: a lane has no whole block");
+
+    uint32_t scales[nrows][D/64];
+#pragma unroll
+    for (int r = 0; r < nrows; ++r) {
+        packed16_load_scales<D>(scales[r], K_scales[r]);
+    }
+#if PACKED16_SCALE_ONCE
+    int total[nrows][ncols];
+#endif // PACKED16_SCALE_ONCE
+#pragma unroll
+    for (int r = 0; r < nrows; ++r) {
+#pragma unroll
+        for (int c = 0; c < ncols; ++c) {
+            sum[r][c] = 0.0f;
+#if PACKED16_SCALE_ONCE
+            total[r][c] = PACKED16_MAGIC_I;
+#endif // PACKED16_SCALE_ONCE
+        }
+    }
+
+    // Blocks in flight: a block's K is loaded PREFETCH blocks before its Q, which stays inside its block.
+    constexpr int nblocks  = D/32/lpk;
+    constexpr int prefetch = PACKED16_K_PREFETCH < nblocks ? PACKED16_K_PREFETCH : nblocks - 1;
+    int k[prefetch + 1][nrows][8];
+#pragma unroll
+    for (int i = 0; i < prefetch; ++i) {
+        packed16_load_k<nrows>(k[i], K, i*lpk + j);
+    }
+#pragma unroll
+    for (int i = 0; i < nblocks; ++i) {
+        const int b = i*lpk + j;
+        if (i + prefetch < nblocks) {
+            packed16_load_k<nrows>(k[(i + prefetch) % (prefetch + 1)], K, b + prefetch*lpk);
+        }
+        const int zero = packed16_zero_after(sum);
+
+        float ks[nrows];
+        float kb[nrows];
+#pragma unroll
+        for (int r = 0; r < nrows; ++r) {
+            ks[r] = packed16_scale_of<D, lpk>(scales[r], i, j);
+            kb[r] = -PACKED16_MAGIC_F*ks[r];
+        }
+#pragma unroll
+        for (int c = 0; c < ncols; ++c) {
+            const int4 q0 = ((const int4 *) (Q + c*(D/4)))[2*b + zero + 0];
+            const int4 q1 = ((const int4 *) (Q + c*(D/4)))[2*b + zero + 1];
+            const int  q[8] = {q0.x, q0.y, q0.z, q0.w, q1.x, q1.y, q1.z, q1.w};
+#pragma unroll
+            for (int r = 0; r < nrows; ++r) {
+#if PACKED16_SCALE_ONCE
+                int & acc = total[r][c];
+#else
+                int acc = PACKED16_MAGIC_I;
+#endif // PACKED16_SCALE_ONCE
+#pragma unroll
+                for (int w = 0; w < 8; ++w) {
+                    acc = ggml_cuda_dp4a(k[i % (prefetch + 1)][r][w], q[w], acc);
+                }
+#if !PACKED16_SCALE_ONCE
+                sum[r][c] = fmaf(fmaf(__int_as_float(acc), ks[r], kb[r]), Q_scales[c*(D/32) + b + zero], sum[r][c]);
+#endif // !PACKED16_SCALE_ONCE
+            }
+        }
+    }
+
+    packed16_zero_after(sum); // nor may the last block sink behind the caller's branches
+
+#if PACKED16_SCALE_ONCE
+#pragma unroll
+    for (int r = 0; r < nrows; ++r) {
+#pragma unroll
+        for (int c = 0; c < ncols; ++c) {
+            sum[r][c] = (__int_as_float(total[r][c]) - PACKED16_MAGIC_F)*packed16_half_bits(scales[r][0])*Q_scales[c*(D/32)];
+        }
+    }
+#endif // PACKED16_SCALE_ONCE
+}
+
+// Adds up what the lpk lanes of a group hold: s[c] is the logit of row j on lane j.
+template <int ncols, int lpk>
+static __device__ __forceinline__ void packed16_qk_exchange(float (&s)[ncols], const float (&sum)[lpk][ncols], const int j) {
+#pragma unroll
+    for (int c = 0; c < ncols; ++c) {
+        if constexpr (lpk == 1) {
+            s[c] = sum[0][c];
+        } else if constexpr (lpk == 2) {
+            const float keep = j == 0 ? sum[0][c] : sum[1][c];
+            const float give = j == 0 ? sum[1][c] : sum[0][c];
+            s[c] = keep + __shfl_xor_sync(0xFFFFFFFF, give, 1, WARP_SIZE);
+        } else {
+            const bool  high  = j >= 2;
+            const float keep0 = high ? sum[2][c] : sum[0][c];
+            const float keep1 = high ? sum[3][c] : sum[1][c];
+            const float give0 = high ? sum[0][c] : sum[2][c];
+            const float give1 = high ? sum[1][c] : sum[3][c];
+            const float half0 = keep0 + __shfl_xor_sync(0xFFFFFFFF, give0, 2, WARP_SIZE);
+            const float half1 = keep1 + __shfl_xor_sync(0xFFFFFFFF, give1, 2, WARP_SIZE);
+            const float keep  = j % 2 ? half1 : half0;
+            const float give  = j % 2 ? half0 : half1;
+            s[c] = keep + __shfl_xor_sync(0xFFFFFFFF, give, 1, WARP_SIZE);
+        }
+    }
+}
