@@ -227,7 +227,7 @@ func (l *lexer) quoted(i int, q byte) int {
 // one or is never closed.
 func (l *lexer) raw(i int) int {
 	body := l.src[i+1:]
-	open := bytes.IndexAny(body, "( )\\\t\v\f\r\n\"")
+	open := bytes.IndexAny(body, "( )\\\t\v\f\r\n")
 	if open < 0 || open > 16 || body[open] != '(' {
 		return 0
 	}

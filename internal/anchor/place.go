@@ -3,17 +3,23 @@ package anchor
 import (
 	"bytes"
 	"fmt"
+	"sort"
 	"strings"
 )
 
 // Point is where whole lines go.
 type Point struct {
-	Off    int    // byte offset in the source
-	Indent string // put before each line that is not blank
+	Off, End int    // they replace these bytes: none, or blanks between tokens
+	Comma    int    // offset at which the list they extend lacks a comma, or -1
+	Indent   string // put before each line that is not blank
 
 	lead bool   // the text before Off is not ended by a newline: begin with one
 	open bool   // leave out the last newline, as the file does
 	tail string // written after the last newline: indentation of what follows
+}
+
+func point(off int, indent string) Point {
+	return Point{Off: off, End: off, Comma: -1, Indent: indent}
 }
 
 // Lines returns the bytes to insert at p for lines that carry no indentation
@@ -77,7 +83,7 @@ func (f *File) Before(m Match) (Point, error) {
 		}
 		off = above
 	}
-	return Point{Off: off, Indent: f.indent(i)}, nil
+	return point(off, f.indent(i)), nil
 }
 
 // After returns the point after the line on which the statement of match m
@@ -106,9 +112,12 @@ func (f *File) After(m Match) (Point, error) {
 		}
 		last = far
 	}
-	p := Point{Indent: f.indent(m.First)}
-	p.Off, p.lead = f.lineEnd(f.toks[last].End)
-	p.open = p.lead
+	off, unended := f.lineEnd(f.toks[last].End)
+	p := point(off, f.indent(m.First))
+	p.lead, p.open = unended, unended
+	if b := f.up[m.First]; f.isList(b) && f.next(last) == f.pair[b] && !f.is(last, ",") && last > b {
+		p.Comma = f.toks[last].End
+	}
 	if last+1 < len(f.toks) && f.toks[last+1].Start < p.Off {
 		return p, fmt.Errorf("the statement does not end its line: %s", f.where(last))
 	}
@@ -117,47 +126,59 @@ func (f *File) After(m Match) (Point, error) {
 
 // Opening returns the point after the line of the { of d, indented as its body.
 func (f *File) Opening(d Def) Point {
-	p := Point{Indent: f.bodyIndent(d)}
+	indent := f.bodyIndent(d)
 	if c, ok := f.split(d.Open, d.Close); ok {
-		p.Off, p.lead = f.lineEnd(f.toks[c.last].End)
+		off, unended := f.lineEnd(f.toks[c.last].End)
+		p := point(off, indent)
+		p.lead = unended
 		return p
 	}
-	if f.sameLine(d.Open, d.Open+1) {
-		p.Off, p.lead = f.toks[d.Open].End, true
-		if d.Open+1 == d.Close {
-			p.tail = f.indent(d.Open)
-		}
-		return p
+	if !f.sameLine(d.Open, d.Open+1) {
+		off, _ := f.lineEnd(f.toks[d.Open].End)
+		return point(off, indent)
 	}
-	p.Off, p.lead = f.lineEnd(f.toks[d.Open].End)
+	p := point(f.toks[d.Open].End, indent)
+	p.End = f.skipBlanks(p.Off)
+	p.lead, p.tail = true, indent
+	if d.Open+1 == d.Close {
+		p.tail = f.indent(d.Open)
+	}
 	return p
 }
 
-// Ending returns the point before the line of the } of d, indented as its body,
-// and the offset at which an enumeration or a table lacks a comma, or -1.
-func (f *File) Ending(d Def) (p Point, comma int) {
-	comma = -1
-	if last := f.prev(d.Close); d.Kind == "enum" || d.Kind == "table" {
-		if last > d.Open && !f.is(last, ",") {
-			comma = f.toks[last].End
-		}
-	}
-	p.Indent = f.bodyIndent(d)
+// Ending returns the point before the line of the } of d, indented as its body.
+func (f *File) Ending(d Def) Point {
 	at := d.Close
 	if c, ok := f.split(d.Close, d.Open); ok {
 		at = c.first
 	}
-	p.Off = f.lineStart(f.toks[at].Start)
+	p := point(f.lineStart(f.toks[at].Start), f.bodyIndent(d))
 	if at > 0 && f.toks[at-1].End > p.Off {
-		p.Off, p.lead, p.tail = f.toks[at].Start, true, f.indent(d.Open)
+		p.Off, p.End = f.toks[at-1].End, f.toks[at].Start
+		if f.skipBlanks(p.Off) != p.End { // a comment stands between
+			p.Off = p.End
+		}
+		p.lead, p.tail = true, f.indent(d.Open)
 	}
-	return p, comma
+	if last := f.prev(d.Close); (d.Kind == "enum" || d.Kind == "table") && last > d.Open && !f.is(last, ",") {
+		p.Comma = f.toks[last].End
+	}
+	return p
+}
+
+func (f *File) skipBlanks(off int) int {
+	for off < len(f.src) && (f.src[off] == ' ' || f.src[off] == '\t') {
+		off++
+	}
+	return off
 }
 
 // End returns the point at the end of the file.
 func (f *File) End() Point {
 	unended := len(f.src) > 0 && f.src[len(f.src)-1] != '\n'
-	return Point{Off: len(f.src), lead: unended, open: unended}
+	p := point(len(f.src), "")
+	p.lead, p.open = unended, unended
+	return p
 }
 
 // split returns the outermost conditional that holds token a and not b.
@@ -207,21 +228,13 @@ func (f *File) bodyIndent(d Def) string {
 
 // inside returns the comment or multi-line token that holds off strictly.
 func (f *File) inside(off int) (span, bool) {
-	for _, c := range f.comments {
-		if c.start < off && off < c.end {
-			return c, true
-		}
-		if c.start >= off {
-			break
-		}
+	i := sort.Search(len(f.comments), func(i int) bool { return f.comments[i].end > off })
+	if i < len(f.comments) && f.comments[i].start < off {
+		return f.comments[i], true
 	}
-	for _, t := range f.toks {
-		if t.Start < off && off < t.End {
-			return span{t.Start, t.End}, true
-		}
-		if t.Start >= off {
-			break
-		}
+	i = sort.Search(len(f.toks), func(i int) bool { return f.toks[i].End > off })
+	if i < len(f.toks) && f.toks[i].Start < off {
+		return span{f.toks[i].Start, f.toks[i].End}, true
 	}
 	return span{}, false
 }

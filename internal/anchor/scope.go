@@ -79,8 +79,9 @@ func ParseScope(text string) (Scope, error) {
 		if i == n {
 			return bad("%s needs a name", first)
 		}
-		for ; i < n; i++ {
-			s.name += f.Text(i)
+		var ok bool
+		if s.name, i, ok = f.name(i); !ok || i < n {
+			return bad("expected a name after %s, and nothing else", first)
 		}
 		return s, nil
 	case controlWords[first]:
@@ -272,6 +273,9 @@ func (f *File) funcOrTable(i int) (Def, bool) {
 	}
 	d.Name = name
 	if f.is(j, "(") && f.pair[j] > j {
+		if p := f.prev(i); f.is(p, ",") || f.is(p, ":") && !f.label(p) { // a constructor's initialiser
+			return d, false
+		}
 		d.Kind, d.argOpen, d.argClose = "func", j, f.pair[j]
 		d.Open, ok = f.body(f.next(f.pair[j]))
 		return d, ok
@@ -329,7 +333,7 @@ func (f *File) name(i int) (name string, next int, ok bool) {
 		name += f.Text(i)
 		i = f.next(i)
 		if f.is(i, "<") {
-			if args, j := f.templateArgs(i); j > 0 && f.isAny(j, "::", "(", "{", ":") {
+			if args, j := f.templateArgs(i); j == len(f.toks) || j > 0 && f.isAny(j, "::", "(", "{", ":") {
 				name += args
 				i = j
 			}

@@ -50,7 +50,10 @@ func (f *File) label(i int) bool {
 		if f.isAny(p, "case", "default", "public", "private", "protected") {
 			return true
 		}
-		if f.isAny(p, ";", "{", "}", "?", ":") {
+		if f.is(p, "?") || f.is(p, ":") && !f.label(p) {
+			return false
+		}
+		if f.isAny(p, ";", "{", "}", ":") {
 			break
 		}
 		first = p
@@ -67,6 +70,14 @@ func (f *File) isList(i int) bool {
 	p := f.prev(i)
 	if f.isAny(p, "=", "(", ",", "[", "]", "return", "{") {
 		return !f.is(p, "{") || f.isList(p)
+	}
+	if f.kind(p, Ident) && !notNames[f.Text(p)] { // T{1} in an expression
+		for f.is(f.prev(p), "::") {
+			p = f.prev(f.prev(p))
+		}
+		if f.isAny(f.prev(p), "=", "(", "[", "return", "?", "+", "-", "*", "/", "&&", "||", "==", "!=") {
+			return true
+		}
 	}
 	return f.isEnum(i)
 }
