@@ -1,0 +1,223 @@
+package cli
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"dot4fa/internal/check"
+	"dot4fa/internal/fault"
+	"dot4fa/internal/series"
+)
+
+func (a *app) check() *cobra.Command {
+	var w check.Which
+	var since string
+	c := &cobra.Command{
+		Use:   "check [REF...]",
+		Short: "Say whether the edits hold on upstream commits",
+		Long: `Looks for the place of every edit on the given commits: tags, branches or commit
+ids, a range along first parents, or all tags that match a pattern. Without any it
+is the recipe's pin. No work tree is needed and none is touched.
+
+An edit is ok, skipped (a guard excludes the commit), or it fails: moved (its
+anchor is elsewhere), ambiguous (there is more than one), gone, or in conflict
+with another edit. When one fails the exit code is 3.`,
+		Example: `  dot4fa check
+  dot4fa check master b10573 --upstream ~/src/llama.cpp
+  dot4fa check --tags 'b10*' --since 2026-05-06 --json
+  dot4fa check --range b10326..b10573`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			w.Refs = args
+			if since != "" {
+				if w.Tags == "" {
+					return fault.New(fault.Usage, "--since chooses among tags, and no --tags is given").Hintf("add --tags 'b*'")
+				}
+				var err error
+				if w.Since, err = time.Parse(time.DateOnly, since); err != nil {
+					return fault.New(fault.Usage, "%q is not a date", since).Hintf("write it as 2026-05-06")
+				}
+			}
+			return a.runCheck(cmd, w)
+		},
+	}
+	c.Flags().StringVar(&w.Range, "range", "", "check the commits after A up to B: `A..B`")
+	c.Flags().StringVar(&w.Tags, "tags", "", "check the tags that match a `pattern`, as 'b10*'")
+	c.Flags().StringVar(&since, "since", "", "with --tags: only those of this `date` (2026-05-06) and later")
+	return c
+}
+
+func (a *app) runCheck(cmd *cobra.Command, w check.Which) error {
+	r, err := a.run()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	if a.dryRun {
+		a.note("check only reads; there is nothing to run")
+		return nil
+	}
+	ctx := cmd.Context()
+	edits, err := r.Series()
+	if err != nil {
+		return err
+	}
+	repo, err := r.Repo(ctx)
+	if err != nil {
+		return err
+	}
+	defer repo.Close()
+	w.Pin = check.Target{Ref: r.Recipe.Upstream.Tag, Commit: r.Recipe.Upstream.Commit}
+	targets, err := w.Targets(ctx, repo)
+	if err != nil {
+		return err
+	}
+	commits, err := check.New(repo, edits).Check(ctx, targets, runtime.GOMAXPROCS(0), a.report)
+	if err != nil {
+		return err
+	}
+	switch {
+	case a.json:
+		err = a.printJSON(map[string]any{"commits": commits})
+	case len(commits) == 1:
+		err = a.printEdits(commits[0])
+	default:
+		err = a.printCommits(commits)
+	}
+	if err != nil {
+		return err
+	}
+	return checkFault(commits)
+}
+
+// printEdits shows every edit of one commit.
+func (a *app) printEdits(c check.Commit) error {
+	rows := [][]string{{"EDIT", "STATUS", "FILE", "PLACE"}}
+	for _, e := range c.Edits {
+		file := e.File
+		if len(e.Lines) > 0 {
+			file += fmt.Sprintf(":%d", e.Lines[0])
+		}
+		rows = append(rows, []string{e.ID, string(e.Status), file, e.Place})
+	}
+	if err := a.table(rows); err != nil {
+		return err
+	}
+	for _, e := range c.Edits {
+		a.printFailure(e)
+		if e.Status == series.Skipped {
+			fmt.Fprintf(a.Out, "\n%s is skipped: %s\n", e.ID, e.Detail)
+		}
+	}
+	fmt.Fprintf(a.Out, "\n%s: %s\n", title(c), counts(c.Edits))
+	return nil
+}
+
+// printCommits shows one line a commit, and below every different failure once.
+func (a *app) printCommits(commits []check.Commit) error {
+	rows := [][]string{{"REF", "COMMIT", "DATE", "RESULT"}}
+	good := 0
+	for _, c := range commits {
+		if c.OK {
+			good++
+		}
+		day, _, _ := strings.Cut(c.Date, "T")
+		rows = append(rows, []string{c.Ref, c.Commit[:min(10, len(c.Commit))], day, counts(c.Edits)})
+	}
+	if err := a.table(rows); err != nil {
+		return err
+	}
+	seen := map[string]bool{}
+	for i := len(commits) - 1; i >= 0; i-- {
+		for _, e := range commits[i].Failed() {
+			if key := e.ID + string(e.Status); !seen[key] {
+				seen[key] = true
+				fmt.Fprintf(a.Out, "\non %s, the last commit like this:", title(commits[i]))
+				a.printFailure(e)
+			}
+		}
+	}
+	fmt.Fprintf(a.Out, "\nall edits hold on %d of %d commits\n", good, len(commits))
+	return nil
+}
+
+func (a *app) printFailure(e series.Result) {
+	if !e.Failed() {
+		return
+	}
+	fmt.Fprintf(a.Out, "\n%s (patches/%s): %s\n  file   %s\n  place  %s\n  found  %s\n", e.ID, e.Member, e.Status, e.File, e.Place, e.Detail)
+	for _, c := range e.Candidates {
+		fmt.Fprintf(a.Out, "  near   %s:%d  %3.0f%%  %s\n", e.File, c.Line, 100*c.Similarity, c.Text)
+	}
+	if e.MovedBy != "" {
+		fmt.Fprintf(a.Out, "  moved  %s\n", e.MovedBy)
+	}
+	if e.Next != "" {
+		fmt.Fprintf(a.Out, "  next   %s\n", e.Next)
+	}
+}
+
+func title(c check.Commit) string {
+	if c.Commit == "" || c.Ref == c.Commit {
+		return c.Ref
+	}
+	return c.Ref + " (" + c.Commit[:min(10, len(c.Commit))] + ")"
+}
+
+// counts puts the statuses of a commit in words: "50 ok, 1 moved: kc.push".
+func counts(edits []series.Result) string {
+	var parts []string
+	for _, s := range []series.Status{series.OK, series.Skipped, series.Moved, series.Ambiguous, series.Gone, series.Conflict} {
+		var ids []string
+		for _, e := range edits {
+			if e.Status == s {
+				ids = append(ids, e.ID)
+			}
+		}
+		if len(ids) == 0 {
+			continue
+		}
+		text := fmt.Sprintf("%d %s", len(ids), s)
+		if s != series.OK && s != series.Skipped {
+			if len(ids) > 4 {
+				ids = append(ids[:4], "…")
+			}
+			text += " (" + strings.Join(ids, " ") + ")"
+		}
+		parts = append(parts, text)
+	}
+	if parts == nil {
+		return "no edits"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// checkFault is the error of a check in which something failed.
+func checkFault(commits []check.Commit) error {
+	bad, edits := 0, map[string]bool{}
+	for _, c := range commits {
+		if !c.OK {
+			bad++
+		}
+		for _, e := range c.Failed() {
+			edits[e.ID] = true
+		}
+	}
+	if bad == 0 {
+		return nil
+	}
+	what := "an edit does"
+	if len(edits) > 1 {
+		what = fmt.Sprintf("%d edits do", len(edits))
+	}
+	where := commits[0].Ref
+	if len(commits) > 1 {
+		where = fmt.Sprintf("%d of %d commits", bad, len(commits))
+	}
+	return fault.New(fault.EditFails, "%s not hold on %s", what, where).
+		Hintf("compare the candidates with the edit under patches/ and change its scope or anchor, or give it a guard")
+}

@@ -1,0 +1,191 @@
+// Package cli is the dot4fa command.
+//
+// stdout carries the result and nothing else: a table, JSON, a command to run.
+// stderr carries progress, remarks and errors. An error is one line,
+// "dot4fa: error: …", lower case and without a full stop, followed where there
+// is something to do by "dot4fa: hint: …". The exit codes are those of package
+// fault.
+//
+// The commands hold no logic: each reads its flags, calls one function of the
+// package that does the work, and prints what comes back.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/term"
+
+	"dot4fa/internal/fault"
+	"dot4fa/internal/pipeline"
+	"dot4fa/internal/progress"
+	"dot4fa/internal/recipe"
+)
+
+// Streams are the command's connections to the outside.
+type Streams struct {
+	In       io.Reader
+	Out, Err io.Writer
+}
+
+// app is what every command shares.
+type app struct {
+	Streams
+	embedded fs.FS
+	report   *progress.Reporter
+
+	recipe   string
+	upstream string
+	work     string
+	json     bool
+	dryRun   bool
+}
+
+// Main runs dot4fa with the process's arguments and streams and returns the
+// exit code. embedded holds kernels/, patches/, recipes/ and templates/.
+func Main(embedded fs.FS) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once
+	return Run(ctx, embedded, Streams{os.Stdin, os.Stdout, os.Stderr}, os.Args[1:])
+}
+
+// Run runs one dot4fa command and returns its exit code.
+func Run(ctx context.Context, embedded fs.FS, s Streams, args []string) int {
+	a := &app{Streams: s, embedded: embedded, report: progress.New(s.Err, columns(s.Err))}
+	root := a.root()
+	root.SetArgs(args)
+	root.SetIn(s.In)
+	root.SetOut(s.Out)
+	root.SetErr(s.Err)
+	err := root.ExecuteContext(ctx)
+	a.report.Clear()
+	if err == nil {
+		return fault.OK
+	}
+	if ctx.Err() != nil && fault.Code(err) != fault.Interrupted {
+		err = fault.New(fault.Interrupted, "interrupted").Hintf("the same command goes on where this one stopped")
+	}
+	var silent silentError
+	if !errors.As(err, &silent) {
+		fmt.Fprintf(s.Err, "dot4fa: error: %s\n", strings.TrimRight(err.Error(), "\n"))
+		if hint := fault.Hint(err); hint != "" {
+			fmt.Fprintf(s.Err, "dot4fa: hint: %s\n", hint)
+		}
+	}
+	if silent.code != 0 {
+		return silent.code
+	}
+	return fault.Code(err)
+}
+
+// silentError is a failure that the printed result already shows.
+type silentError struct{ code int }
+
+func (e silentError) Error() string { return fmt.Sprintf("exit code %d", e.code) }
+
+// columns returns a function for the width of w, nil when w is no terminal.
+func columns(w io.Writer) func() int {
+	f, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) || os.Getenv("TERM") == "dumb" {
+		return nil
+	}
+	return func() int {
+		if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
+			return n
+		}
+		return 80
+	}
+}
+
+// color reports whether the result may be coloured.
+func (a *app) color() bool {
+	f, ok := a.Out.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}
+
+// note prints a remark on stderr.
+func (a *app) note(format string, args ...any) { a.report.Say("dot4fa: note: "+format, args...) }
+
+// assets returns the files of the working copy that the command runs in, or
+// else the embedded ones.
+func (a *app) assets() (fs.FS, string) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return a.embedded, ""
+	}
+	if root := pipeline.WorkingCopy(dir); root != "" {
+		return os.DirFS(root), root
+	}
+	return a.embedded, ""
+}
+
+// loadRecipe loads the recipe that --recipe names.
+func (a *app) loadRecipe() (*recipe.Recipe, error) {
+	assets, _ := a.assets()
+	return recipe.Load(assets, a.recipe)
+}
+
+// run returns the pipeline that the global flags describe.
+func (a *app) run() (*pipeline.Run, error) {
+	r, err := a.loadRecipe()
+	if err != nil {
+		return nil, err
+	}
+	assets, copyRoot := a.assets()
+	work := a.work
+	if work == "" {
+		work = filepath.Join("work", r.Name)
+	}
+	abs, err := filepath.Abs(work)
+	if err != nil {
+		return nil, fault.New(fault.Environment, "cannot find out the current directory: %w", err).
+			Hintf("change to a directory that exists")
+	}
+	location := a.upstream
+	if location == "" {
+		location = os.Getenv("DOT4FA_UPSTREAM")
+	}
+	return pipeline.New(pipeline.Options{
+		Recipe:   r,
+		Assets:   assets,
+		Work:     abs,
+		Upstream: location,
+		Flags:    globalFlags(a, abs),
+		Copy:     copyRoot,
+		DryRun:   a.dryRun,
+		Out:      a.Out,
+		Report:   a.report,
+		Version:  version(),
+	}), nil
+}
+
+// globalFlags are the flags that a printed dot4fa command repeats so that it
+// does the same from any directory.
+func globalFlags(a *app, work string) []string {
+	name := a.recipe
+	if strings.ContainsAny(name, `/\`) || strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".yml") {
+		if abs, err := filepath.Abs(name); err == nil {
+			name = abs
+		}
+	}
+	flags := []string{"--recipe", name, "--work", work}
+	if a.upstream != "" {
+		up := a.upstream
+		if _, err := os.Stat(up); err == nil {
+			if abs, err := filepath.Abs(up); err == nil {
+				up = abs
+			}
+		}
+		flags = append(flags, "--upstream", up)
+	}
+	return flags
+}
