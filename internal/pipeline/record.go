@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"net/url"
 	"path/filepath"
 	"slices"
 	"sort"
@@ -85,7 +84,7 @@ func (r *Run) recordTree(plan *series.Plan, files []render.File) error {
 		tag = ""
 	}
 	if !l.Fresh(stageFetch, fetched) || !l.Fresh(stageApply, applied) || l.Upstream.After == "" {
-		l.Upstream = lock.Upstream{From: withoutPassword(r.location()), Commit: r.snapshot.Commit, Tag: tag, Tree: r.snapshot.Tree}
+		l.Upstream = lock.Upstream{From: r.from(), Commit: r.snapshot.Commit, Tag: tag, Tree: r.snapshot.Tree}
 		if l.Upstream.Before, err = r.snapshot.Content(); err != nil {
 			return err
 		}
@@ -103,15 +102,6 @@ func says(e *series.Edit) string {
 		probe = e.Probe.File + "\x00" + e.Probe.Has + "\x00" + e.Probe.Lacks
 	}
 	return lock.Fingerprint(e.File, e.Scope, e.Anchor, e.Count, e.Do, e.Text, probe, e.Since, e.Until)
-}
-
-func withoutPassword(location string) string {
-	u, err := url.Parse(location)
-	if err != nil || u.User == nil {
-		return location
-	}
-	u.User = nil
-	return u.String()
 }
 
 // treeAfter is the git tree id of upstream's files with the edits made and the

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -71,12 +72,34 @@ type Stage struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// location is where upstream comes from.
+// location is where upstream comes from: what was asked for, else where the work
+// tree came from while that is still there, else the recipe's URL.
 func (r *Run) location() string {
 	if r.Upstream != "" {
 		return r.Upstream
 	}
+	if o, err := r.origin(); err == nil && o != nil && filepath.IsAbs(o.From) {
+		if _, err := os.Stat(o.From); err == nil && (o.Commit == "" || o.Commit == r.Recipe.Upstream.Commit) {
+			return o.From
+		}
+	}
 	return r.Recipe.Upstream.URL
+}
+
+// from is the location as the work tree's records name it: absolute, and
+// without a password.
+func (r *Run) from() string {
+	location := r.location()
+	if _, err := os.Stat(location); err == nil {
+		if abs, err := filepath.Abs(location); err == nil {
+			return abs
+		}
+	}
+	if u, err := url.Parse(location); err == nil && u.User != nil {
+		u.User = nil
+		return u.String()
+	}
+	return location
 }
 
 // Snapshot returns upstream at the recipe's pin, fetching it on first use.

@@ -177,7 +177,7 @@ func (r *Run) fetch(ctx context.Context, d *Done) error {
 		}
 		what := "llama.cpp " + r.Recipe.Upstream.Tag + ", commit " + s.Commit
 		if s.Commit == "" {
-			what = "llama.cpp from " + r.location()
+			what = "llama.cpp from " + r.from()
 		}
 		return fmt.Sprintf("%s, %s", what, plural(len(files), "file")), nil
 	})

@@ -136,7 +136,7 @@ func (r *Run) checkout(ctx context.Context, s *upstream.Snapshot) error {
 	if err != nil {
 		return environment(err, part, "cannot read the files checked out")
 	}
-	o := Origin{Format: 1, Commit: s.Commit, Tree: s.Tree, From: r.location()}
+	o := Origin{Format: 1, Commit: s.Commit, Tree: s.Tree, From: r.from()}
 	if s.Commit == r.Recipe.Upstream.Commit {
 		o.Tag = r.Recipe.Upstream.Tag
 	}
