@@ -26,10 +26,9 @@ func createNew(name string, perm fs.FileMode) (io.WriteCloser, error) {
 // stateDir is dot4fa's own directory in a work tree.
 const stateDir = ".dot4fa"
 
-// Checkout writes the files that are not excluded to dir, which must not exist,
-// be empty, or hold nothing but .dot4fa (which stays). The files are written
-// beside dir, read back and hashed, and only then moved there: dir is never
-// half made. Nothing in it points into a repository.
+// Checkout writes the files that are not excluded to dir, which must not exist
+// or be empty. The files are written beside dir, read back and hashed, and only
+// then moved there: dir is never half made. Nothing in it points into a repository.
 func (s *Snapshot) Checkout(ctx context.Context, dir string) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -38,8 +37,7 @@ func (s *Snapshot) Checkout(ctx context.Context, dir string) error {
 	if err := s.walk(ctx); err != nil {
 		return s.repo.explain(err, s.Commit)
 	}
-	keep, err := vacant(dir)
-	if err != nil {
+	if err := vacant(dir); err != nil {
 		return err
 	}
 	parent := filepath.Dir(dir)
@@ -78,46 +76,32 @@ func (s *Snapshot) Checkout(ctx context.Context, dir string) error {
 		return fault.New(fault.Environment, "what was written is not what was read: tree %s, want %s", got, s.content).At("%s", dir).
 			Hintf("check the disk, and whether the file system keeps executable bits, symbolic links and the case of names")
 	}
-	if keep {
-		if err := os.Rename(filepath.Join(dir, stateDir), filepath.Join(tmp, stateDir)); err != nil {
-			return cannotWrite(dir, err)
-		}
-	}
 	err = os.Remove(dir)
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		err = os.Rename(tmp, dir)
 	}
 	if err != nil {
-		if keep { // put it back where it was
-			os.MkdirAll(dir, 0o755)
-			os.Rename(filepath.Join(tmp, stateDir), filepath.Join(dir, stateDir))
-		}
 		return cannotWrite(dir, err)
 	}
 	done = true
 	return nil
 }
 
-// vacant checks that nothing would be overwritten; keep tells that .dot4fa is there.
-func vacant(dir string) (keep bool, err error) {
+// vacant checks that nothing would be overwritten.
+func vacant(dir string) error {
 	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case errors.Is(err, syscall.ENOTDIR):
+		return fault.New(fault.Usage, "is a file, not a directory").At("%s", dir).Hintf("give another --work directory")
+	case err != nil:
+		return fault.New(fault.Environment, "cannot read the work directory: %w", err).At("%s", dir).Hintf("give another --work directory")
+	case len(entries) > 0:
+		return fault.New(fault.Failure, "the directory is not empty: it has %s", entries[0].Name()).At("%s", dir).
+			Hintf("give a new --work directory, or remove this one if nothing in it is needed")
 	}
-	if err != nil {
-		if errors.Is(err, syscall.ENOTDIR) {
-			return false, fault.New(fault.Usage, "is a file, not a directory").At("%s", dir).Hintf("give another --work directory")
-		}
-		return false, fault.New(fault.Environment, "cannot read the work directory: %w", err).At("%s", dir).Hintf("give another --work directory")
-	}
-	for _, e := range entries {
-		if e.Name() != stateDir || !e.IsDir() {
-			return false, fault.New(fault.Failure, "the directory is not empty: it has %s", e.Name()).At("%s", dir).
-				Hintf("give a new --work directory, or remove this one if nothing in it is needed")
-		}
-		keep = true
-	}
-	return keep, nil
+	return nil
 }
 
 // sweep removes what killed runs left: temporary directories nobody holds.

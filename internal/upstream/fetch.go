@@ -217,11 +217,12 @@ func (c *cacheRepo) fetchObjects(ctx context.Context, ids []string) error {
 	c.progress.Status("fetch: %d files", len(ids))
 	opt := &runOptions{
 		dir:    c.dir,
+		config: []string{"fetch.negotiationAlgorithm=noop"},
 		stdin:  bytes.NewReader([]byte(strings.Join(ids, "\n") + "\n")),
 		status: func(s string) { c.progress.Status("fetch: %s", s) },
 	}
 	// The options git itself uses to complete a partial clone.
-	_, err := c.git.run(ctx, opt, "-c", "fetch.negotiationAlgorithm=noop", "fetch", "--no-tags", "--no-write-fetch-head",
+	_, err := c.git.run(ctx, opt, "fetch", "--no-tags", "--no-write-fetch-head",
 		"--no-recurse-submodules", "--filter=blob:none", "--progress", "--stdin", "origin")
 	return c.judge(err)
 }

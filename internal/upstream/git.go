@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -86,17 +85,17 @@ func (g *git) run(ctx context.Context, opt *runOptions, args ...string) ([]byte,
 	fixed := []string{
 		"-c", "core.hooksPath=" + os.DevNull, "-c", "gc.auto=0", "-c", "maintenance.auto=false",
 		"-c", "protocol.version=2", "-c", "fetch.writeCommitGraph=false", "-c", "core.fsmonitor=false",
+		// A connection that says nothing for a minute is a dead one.
+		"-c", "http.lowSpeedLimit=1", "-c", "http.lowSpeedTime=60",
+	}
+	for _, kv := range opt.config {
+		fixed = append(fixed, "-c", kv)
 	}
 	if opt.dir != "" {
 		fixed = append(fixed, "--git-dir="+opt.dir)
 	}
-	if opt.foreign {
-		// Reading somebody else's repository is no risk with hooks and
-		// fsmonitor off; git would refuse.
-		fixed = append(fixed, "-c", "safe.directory=*")
-	}
 	cmd := exec.CommandContext(ctx, g.path, append(fixed, args...)...)
-	cmd.Env = gitEnv(opt.foreign)
+	cmd.Env = gitEnv()
 	cmd.Stdin = opt.stdin
 	var out bytes.Buffer
 	cmd.Stdout = &out
@@ -115,15 +114,15 @@ func (g *git) run(ctx context.Context, opt *runOptions, args ...string) ([]byte,
 }
 
 type runOptions struct {
-	dir     string // git directory
-	foreign bool   // dir is the user's: read only
-	stdin   io.Reader
-	status  func(string) // receives progress lines
+	dir    string   // git directory
+	config []string // name=value
+	stdin  io.Reader
+	status func(string) // receives progress lines
 }
 
 // gitEnv is the environment for git: no variable that points it at another
 // repository, no question on a terminal, messages in English.
-func gitEnv(foreign bool) []string {
+func gitEnv() []string {
 	var env []string
 	for _, kv := range os.Environ() {
 		name, _, _ := strings.Cut(kv, "=")
@@ -138,10 +137,6 @@ func gitEnv(foreign bool) []string {
 	env = append(env, "GIT_TERMINAL_PROMPT=0", "LC_ALL=C", "GIT_OPTIONAL_LOCKS=0")
 	if os.Getenv("GIT_SSH_COMMAND") == "" && os.Getenv("GIT_SSH") == "" {
 		env = append(env, "GIT_SSH_COMMAND=ssh -oBatchMode=yes")
-	}
-	if foreign {
-		// A partial clone would fetch what is missing, and so write.
-		env = append(env, "GIT_NO_LAZY_FETCH=1", "GIT_ALLOW_PROTOCOL=none")
 	}
 	return env
 }
@@ -196,15 +191,6 @@ func (g *git) lsRemote(ctx context.Context, url string, patterns ...string) ([]r
 
 // refLine is a ref's name and the object it points at.
 type refLine struct{ name, id string }
-
-// exitCode returns a failed command's exit code, -1 when it has none.
-func exitCode(err error) int {
-	var e *exec.ExitError
-	if errors.As(err, &e) {
-		return e.ExitCode()
-	}
-	return -1
-}
 
 // releaseNumber returns the number in a release tag such as b10573.
 func releaseNumber(tag string) (int, bool) {

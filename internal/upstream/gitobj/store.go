@@ -45,58 +45,109 @@ var (
 // noticeably slower.
 const cacheSize = 96 * cache.MiByte
 
-// Store reads the objects of one repository. It may be used by several
-// goroutines, which take turns.
+// Store reads the objects of one repository and of those it borrows from
+// (objects/info/alternates). It may be used by several goroutines, which take
+// turns.
 type Store struct {
 	dir string
 
-	mu sync.Mutex
-	fs *filesystem.Storage
+	mu  sync.Mutex
+	all []*filesystem.Storage // the repository's own first
 }
 
 // Open returns a Store on a git directory (the .git directory, or a bare
 // repository); for a linked worktree that is the main repository's.
 func Open(dir string) (*Store, error) {
+	s := &Store{dir: dir}
+	return s, s.open()
+}
+
+func (s *Store) open() error {
+	dirs, err := borrowed(s.dir)
+	if err != nil {
+		return err
+	}
+	for _, d := range dirs {
+		// KeepDescriptors keeps the packs open between reads. No repository
+		// configuration is read: formats and extensions are judged by the
+		// caller. go-git's own handling of alternates opens them anew for
+		// every object and does not know them in HasEncodedObject.
+		s.all = append(s.all, filesystem.NewStorageWithOptions(osfs.New(d), cache.NewObjectLRU(cacheSize),
+			filesystem.Options{KeepDescriptors: true}))
+	}
+	return nil
+}
+
+// borrowed lists a git directory and those whose objects it uses too.
+func borrowed(dir string) ([]string, error) {
 	if fi, err := os.Stat(filepath.Join(dir, "objects")); err != nil {
 		return nil, err
 	} else if !fi.IsDir() {
 		return nil, fmt.Errorf("%s is not a directory", filepath.Join(dir, "objects"))
 	}
-	s := &Store{dir: dir}
-	s.fs = s.storage()
-	return s, nil
-}
-
-func (s *Store) storage() *filesystem.Storage {
-	// KeepDescriptors keeps the packs open between reads; alternates may lie
-	// anywhere. No repository configuration is read: formats and extensions
-	// are judged by the caller.
-	return filesystem.NewStorageWithOptions(osfs.New(s.dir), cache.NewObjectLRU(cacheSize), filesystem.Options{
-		KeepDescriptors: true,
-		AlternatesFS:    osfs.New("/"),
-	})
+	out := []string{dir}
+	seen := map[string]bool{filepath.Join(dir, "objects"): true}
+	for i := 0; i < len(out); i++ {
+		objects := filepath.Join(out[i], "objects")
+		data, err := os.ReadFile(filepath.Join(objects, "info", "alternates"))
+		if err != nil {
+			continue
+		}
+		for line := range strings.Lines(string(data)) {
+			line = strings.TrimRight(line, "\r\n")
+			if line == "" || line[0] == '#' {
+				continue
+			}
+			if !filepath.IsAbs(line) {
+				line = filepath.Join(objects, line)
+			}
+			line = filepath.Clean(line)
+			if fi, err := os.Stat(line); err == nil && fi.IsDir() && filepath.Base(line) == "objects" && !seen[line] {
+				seen[line] = true
+				out = append(out, filepath.Dir(line))
+			}
+		}
+	}
+	return out, nil
 }
 
 // Close gives the open packs back.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.fs.Close()
-}
-
-// Refresh forgets which packs there are: needed after something was fetched.
-func (s *Store) Refresh() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.fs.Close()
-	s.fs = s.storage()
+	var errs []error
+	for _, st := range s.all {
+		errs = append(errs, st.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // Has reports whether the repository has an object of this id. It does not read it.
 func (s *Store) Has(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.fs.HasEncodedObject(plumbing.NewHash(id)) == nil
+	st, err := s.find(plumbing.NewHash(id))
+	return st != nil && err == nil
+}
+
+// find returns where an object is: ErrMissing for nowhere, ErrDamaged when an
+// index cannot be read.
+func (s *Store) find(h plumbing.Hash) (found *filesystem.Storage, err error) {
+	defer func() {
+		if p := recover(); p != nil { // as in read
+			found, err = nil, fmt.Errorf("%w: %s: %v", ErrDamaged, h, p)
+		}
+	}()
+	err = fmt.Errorf("%w: %s", ErrMissing, h)
+	for _, st := range s.all {
+		switch e := st.HasEncodedObject(h); {
+		case e == nil:
+			return st, nil
+		case !errors.Is(e, plumbing.ErrObjectNotFound):
+			err = fmt.Errorf("%w: %s: %v", ErrDamaged, h, e)
+		}
+	}
+	return nil, err
 }
 
 // Read returns an object's type and content. The error is ErrMissing, or
@@ -127,15 +178,12 @@ func (s *Store) read(id string) (typ Type, data []byte, err error) {
 			err = fmt.Errorf("%w: %s: %v", ErrDamaged, id, p)
 		}
 	}()
-	o, err := s.fs.EncodedObject(plumbing.AnyObject, plumbing.NewHash(id))
-	if errors.Is(err, plumbing.ErrObjectNotFound) {
-		// Not there, or a delta whose base is not there: the index tells.
-		if s.fs.HasEncodedObject(plumbing.NewHash(id)) == nil {
-			return "", nil, fmt.Errorf("%w: %s: what it is a delta of is missing", ErrDamaged, id)
-		}
-		return "", nil, fmt.Errorf("%w: %s", ErrMissing, id)
-	}
+	st, err := s.find(plumbing.NewHash(id))
 	if err != nil {
+		return "", nil, err
+	}
+	o, err := st.EncodedObject(plumbing.AnyObject, plumbing.NewHash(id))
+	if err != nil { // also when what it is a delta of is missing
 		return "", nil, fmt.Errorf("%w: %s: %v", ErrDamaged, id, err)
 	}
 	r, err := o.Reader()
@@ -168,7 +216,7 @@ func IsID(s string) bool {
 func (s *Store) Refs() (map[string]string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	it, err := s.fs.IterReferences()
+	it, err := s.all[0].IterReferences()
 	if err != nil {
 		return nil, err
 	}
@@ -199,16 +247,18 @@ func (s *Store) Prefix(start string) ([]string, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	hashes, err := s.fs.HashesWithPrefix(raw)
-	if err != nil {
-		return nil, err
-	}
 	var out []string
 	seen := map[string]bool{}
-	for _, h := range hashes {
-		if id := h.String(); strings.HasPrefix(id, start) && !seen[id] {
-			seen[id] = true
-			out = append(out, id)
+	for _, st := range s.all {
+		hashes, err := st.HashesWithPrefix(raw)
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range hashes {
+			if id := h.String(); strings.HasPrefix(id, start) && !seen[id] {
+				seen[id] = true
+				out = append(out, id)
+			}
 		}
 	}
 	return out, nil
