@@ -36,10 +36,14 @@ func (p Pattern) HoleAt() int {
 	return -1
 }
 
-// ParsePattern splits an anchor into tokens. Blanks and comments do not count.
-func ParsePattern(text string) (Pattern, error) {
+// ParsePattern splits an anchor for C++ into tokens. Blanks and comments do not
+// count.
+func ParsePattern(text string) (Pattern, error) { return ParsePatternAs("", text) }
+
+// ParsePatternAs is ParsePattern for a file of the given name; see ParseAs.
+func ParsePatternAs(name, text string) (Pattern, error) {
 	p := Pattern{text: text}
-	f := Parse([]byte(text))
+	f := ParseAs(name, []byte(text))
 	for i := range f.toks {
 		p.toks = append(p.toks, f.Text(i))
 	}
@@ -57,6 +61,9 @@ type Match struct{ First, Last int }
 func (f *File) Find(p Pattern, r Region) []Match {
 	var found []Match
 	n := len(p.toks)
+	if n == 0 {
+		return nil // an edit without an anchor
+	}
 	for i := max(r.First, 0); i+n-1 <= r.Last; i++ {
 		if f.matchAt(p, i) {
 			found = append(found, Match{i, i + n - 1})
