@@ -13,6 +13,7 @@ type File struct {
 	comments []span
 	lines    []int // offset of the first byte of each line
 	eol      string
+	lang     lang
 
 	pair  []int // token -> its bracket partner, or -1
 	up    []int // token -> innermost bracket that encloses it, or -1
@@ -28,11 +29,16 @@ type cond struct {
 	last  int // the last token of #endif; len(toks)-1 when it is missing
 }
 
-// Parse lexes src and pairs its brackets. It accepts any bytes. src must not
-// change afterwards.
-func Parse(src []byte) *File {
-	f := &File{src: src}
-	f.toks, f.comments = lex(src)
+// Parse lexes src as C++ and pairs its brackets. It accepts any bytes. src must
+// not change afterwards.
+func Parse(src []byte) *File { return ParseAs("", src) }
+
+// ParseAs is Parse for a file of the given name. In CMake, Python, shell, make and
+// YAML files # begins a comment, there are no scopes, and edits go before or
+// after lines.
+func ParseAs(name string, src []byte) *File {
+	f := &File{src: src, lang: langOf(name)}
+	f.toks, f.comments = lex(src, f.lang)
 	f.lines = append(f.lines, 0)
 	for i, c := range src {
 		if c == '\n' {
@@ -44,9 +50,14 @@ func Parse(src []byte) *File {
 		f.eol = "\r\n"
 	}
 	f.pairBrackets()
-	f.defs = f.findDefs()
+	if f.lang == langC {
+		f.defs = f.findDefs()
+	}
 	return f
 }
+
+// Directives reports whether lines that begin with # are preprocessor lines.
+func (f *File) Directives() bool { return f.lang == langC }
 
 // EOL returns the line ending the file mostly uses.
 func (f *File) EOL() string { return f.eol }

@@ -24,6 +24,8 @@ func seeds(f *testing.F) {
 func FuzzParse(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, src []byte) {
+		checkTokens(t, ParseAs("x.py", src))
+		checkTokens(t, ParseAs("CMakeLists.txt", src))
 		file := Parse(src)
 		checkTokens(t, file)
 		for i := range file.Len() {
@@ -118,9 +120,13 @@ func checkPoint(t *testing.T, f *File, p Point) {
 	}
 }
 
-// closed reports whether text put after the last byte and a newline is code.
+// closed reports whether a line after the last one is code.
 func (f *File) closed() bool {
-	return Parse(append(append([]byte{}, f.src...), "\n+"...)).Len() == f.Len()+1
+	out := append([]byte{}, f.src...)
+	if !bytes.HasSuffix(out, []byte("\n")) {
+		out = append(out, '\n')
+	}
+	return Parse(append(out, '+')).Len() == f.Len()+1
 }
 
 // FuzzScope holds for any text: ParseScope answers or fails, and what it accepts

@@ -38,10 +38,11 @@ type lexer struct {
 	bol      bool // only white space and comments so far on this line
 	dir      int  // current directive, 0 outside one
 	dirs     int  // directives seen
+	lang     lang
 }
 
-func lex(src []byte) ([]Token, []span) {
-	l := &lexer{src: src, bol: true}
+func lex(src []byte, lang lang) ([]Token, []span) {
+	l := &lexer{src: src, bol: true, lang: lang}
 	if bytes.HasPrefix(src, []byte("\xef\xbb\xbf")) {
 		l.pos = 3
 	}
@@ -61,7 +62,7 @@ func (l *lexer) at(i int) byte {
 // splice returns the length of a line continuation at i, or 0. Blanks between
 // the backslash and the newline are accepted, as compilers do.
 func (l *lexer) splice(i int) int {
-	if l.at(i) != '\\' {
+	if l.at(i) != '\\' || l.lang != langC {
 		return 0
 	}
 	j := i + 1
@@ -76,6 +77,9 @@ func (l *lexer) splice(i int) int {
 
 func (l *lexer) step() {
 	c := l.src[l.pos]
+	if l.lang != langC && l.hashStep(c) {
+		return
+	}
 	switch {
 	case c == '\n':
 		l.pos++
@@ -177,6 +181,10 @@ func (l *lexer) word() {
 		} else {
 			break
 		}
+	}
+	if l.lang != langC {
+		l.emit(Ident, i)
+		return
 	}
 	switch string(l.src[l.pos:i]) {
 	case "R", "LR", "uR", "UR", "u8R":

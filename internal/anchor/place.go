@@ -31,7 +31,7 @@ func (f *File) Lines(p Point, lines []string) []byte {
 		b.WriteString(f.eol)
 	}
 	for i, line := range lines {
-		if !strings.HasPrefix(line, "#") && line != "" {
+		if f.indented(line) {
 			b.WriteString(p.Indent)
 		}
 		b.WriteString(line)
@@ -43,6 +43,11 @@ func (f *File) Lines(p Point, lines []string) []byte {
 	return b.Bytes()
 }
 
+// indented reports whether a line of an edit is indented like its place.
+func (f *File) indented(line string) bool {
+	return line != "" && !(f.lang == langC && strings.HasPrefix(line, "#"))
+}
+
 // Inline returns the bytes that replace a token at off with lines: the first
 // one stands where the token stood, the others are indented like its line.
 func (f *File) Inline(off int, lines []string) []byte {
@@ -51,7 +56,7 @@ func (f *File) Inline(off int, lines []string) []byte {
 	for i, line := range lines {
 		if i > 0 {
 			b.WriteString(f.eol)
-			if !strings.HasPrefix(line, "#") && line != "" {
+			if f.indented(line) {
 				b.WriteString(indent)
 			}
 		}
@@ -66,7 +71,11 @@ func (f *File) Inline(off int, lines []string) []byte {
 // line stay with it.
 func (f *File) Before(m Match) (Point, error) {
 	i := m.First
-	if !f.firstOnLine(i) || f.toks[i].Dir != 0 || !f.begins(i) {
+	if f.lang != langC {
+		for !f.firstOnLine(i) {
+			i--
+		}
+	} else if !f.firstOnLine(i) || f.toks[i].Dir != 0 || !f.begins(i) {
 		i = f.statement(i)
 	}
 	if f.is(i, "else") {

@@ -107,7 +107,7 @@ var (
 // on its line.
 func (f *File) unfinished(i int) bool {
 	n := f.next(i)
-	if n >= len(f.toks) {
+	if n >= len(f.toks) || f.lang != langC {
 		return false
 	}
 	switch {

@@ -3,15 +3,15 @@ package series
 import (
 	"bytes"
 	"fmt"
-
-	"github.com/rogpeppe/go-internal/diff"
+	"sort"
+	"strings"
 )
 
 // Diff is the whole plan as one unified diff in git's form.
 func (p *Plan) Diff() []byte {
 	var b bytes.Buffer
-	for _, f := range p.Files {
-		b.Write(f.diff(f.Pre, !f.New, f.Post))
+	for i := range p.Files {
+		b.Write(p.Files[i].diff(0, len(p.Members)))
 	}
 	return b.Bytes()
 }
@@ -21,39 +21,158 @@ func (p *Plan) Diff() []byte {
 func (p *Plan) MemberDiff(n int) []byte {
 	var b bytes.Buffer
 	for i := range p.Files {
-		f := &p.Files[i]
-		after, ok := f.Image(n + 1)
-		if !ok {
-			continue
-		}
-		before, had := f.Image(n)
-		b.Write(f.diff(before, had, after))
+		b.Write(p.Files[i].diff(n, n+1))
 	}
 	return b.Bytes()
 }
 
-func (f *FilePlan) diff(before []byte, had bool, after []byte) []byte {
-	if had && bytes.Equal(before, after) {
+// diff is the change from the image after the first from members to that after
+// the first to. It is made from the edits themselves, so it says exactly what
+// they do and needs no search for what changed.
+func (f *FilePlan) diff(from, to int) []byte {
+	before, had := f.Image(from)
+	after, has := f.Image(to)
+	if !has || had && bytes.Equal(before, after) {
 		return nil
 	}
 	var b bytes.Buffer
-	old, now := "a/"+f.Path, "b/"+f.Path
-	fmt.Fprintf(&b, "diff --git %s %s\n", quoted(old), quoted(now))
-	from := quoted(old)
+	a, z := quoted("a/"+f.Path), quoted("b/"+f.Path)
+	fmt.Fprintf(&b, "diff --git %s %s\n", a, z)
 	if !had {
-		from = "/dev/null"
+		a = "/dev/null"
 		b.WriteString("new file mode 100644\n")
+		if len(after) == 0 {
+			return b.Bytes()
+		}
 	}
-	body := diff.Diff("old", before, "new", after)
-	// The first three lines are the header of package diff.
-	for range 3 {
-		_, body, _ = bytes.Cut(body, []byte("\n"))
-	}
-	if len(body) > 0 {
-		fmt.Fprintf(&b, "--- %s\n+++ %s\n", from, quoted(now))
-		b.Write(body)
-	}
+	fmt.Fprintf(&b, "--- %s\n+++ %s\n", a, z)
+	old, now := splitLines(before), splitLines(after)
+	writeHunks(&b, old, now, f.blocks(from, to, old, now))
 	return b.Bytes()
+}
+
+// block replaces the lines [a, b) of one image with the lines [c, d) of another.
+type block struct{ a, b, c, d int }
+
+// blocks lists the lines that the edits of the members [from, to) change.
+func (f *FilePlan) blocks(from, to int, old, now []string) []block {
+	if len(old) == 0 || len(now) == 0 {
+		return []block{{0, len(old), 0, len(now)}}
+	}
+	starts, ends := offsets(old), offsets(now)
+	var all []block
+	shift, grow := 0, 0 // from pristine to old, and from old to now
+	for _, s := range f.splices {
+		delta := len(s.text) - (s.end - s.start)
+		switch m := s.edit.Member; {
+		case m < from:
+			shift += delta
+		case m < to:
+			k := block{
+				a: lineAt(starts, old, s.start+shift), b: lineAt(starts, old, s.end+shift),
+				c: lineAt(ends, now, s.start+shift+grow), d: lineAt(ends, now, s.end+shift+grow+delta),
+			}
+			k.b, k.d = min(k.b+1, len(old)), min(k.d+1, len(now))
+			grow += delta
+			if n := len(all); n > 0 && k.a < all[n-1].b {
+				all[n-1].b, all[n-1].d = max(all[n-1].b, k.b), max(all[n-1].d, k.d)
+			} else {
+				all = append(all, k)
+			}
+		}
+	}
+	trimmed := all[:0]
+	for _, k := range all {
+		for k.b > k.a && k.d > k.c && old[k.b-1] == now[k.d-1] {
+			k.b, k.d = k.b-1, k.d-1
+		}
+		for k.b > k.a && k.d > k.c && old[k.a] == now[k.c] {
+			k.a, k.c = k.a+1, k.c+1
+		}
+		if k.b > k.a || k.d > k.c {
+			trimmed = append(trimmed, k)
+		}
+	}
+	return trimmed
+}
+
+const contextLines = 3 // lines around a change
+
+func writeHunks(b *bytes.Buffer, old, now []string, blocks []block) {
+	for i := 0; i < len(blocks); {
+		j := i + 1
+		for j < len(blocks) && blocks[j].a-blocks[j-1].b <= 2*contextLines {
+			j++
+		}
+		first, last := blocks[i], blocks[j-1]
+		a, z := max(first.a-contextLines, 0), min(last.b+contextLines, len(old))
+		c := first.c - (first.a - a)
+		d := last.d + (z - last.b)
+		fmt.Fprintf(b, "@@ -%s +%s @@\n", lineRange(a, z), lineRange(c, d))
+		at := a
+		for _, k := range blocks[i:j] {
+			writeLines(b, ' ', old[at:k.a])
+			writeLines(b, '-', old[k.a:k.b])
+			writeLines(b, '+', now[k.c:k.d])
+			at = k.b
+		}
+		writeLines(b, ' ', old[at:z])
+		i = j
+	}
+}
+
+// lineRange is the range of 0-based lines [a, b) as unified diff writes it.
+func lineRange(a, b int) string {
+	switch b - a {
+	case 0:
+		return fmt.Sprintf("%d,0", a)
+	case 1:
+		return fmt.Sprint(a + 1)
+	}
+	return fmt.Sprintf("%d,%d", a+1, b-a)
+}
+
+func writeLines(b *bytes.Buffer, mark byte, lines []string) {
+	for _, l := range lines {
+		b.WriteByte(mark)
+		b.WriteString(l)
+		if l[len(l)-1] != '\n' {
+			b.WriteString("\n\\ No newline at end of file\n")
+		}
+	}
+}
+
+// splitLines splits after each newline; the last line may lack one.
+func splitLines(data []byte) []string {
+	var lines []string
+	for len(data) > 0 {
+		n := bytes.IndexByte(data, '\n') + 1
+		if n == 0 {
+			n = len(data)
+		}
+		lines = append(lines, string(data[:n]))
+		data = data[n:]
+	}
+	return lines
+}
+
+func offsets(lines []string) []int {
+	at, all := 0, make([]int, 0, len(lines)+1)
+	for _, l := range lines {
+		all = append(all, at)
+		at += len(l)
+	}
+	return append(all, at)
+}
+
+// lineAt is the line that holds the byte at off. The end of the file belongs to
+// a last line without a newline, else to the line that would follow.
+func lineAt(offsets []int, lines []string, off int) int {
+	n := sort.SearchInts(offsets, off+1) - 1
+	if last := len(lines) - 1; n > last && last >= 0 && !strings.HasSuffix(lines[last], "\n") {
+		return last
+	}
+	return n
 }
 
 // quoted is a path as git writes it in a diff header.
@@ -80,48 +199,4 @@ func quoted(p string) string {
 	}
 	b.WriteByte('"')
 	return b.String()
-}
-
-// Origin says where a line of an edited file comes from.
-type Origin struct {
-	ID     string `json:"id"`
-	Member string `json:"member"`
-	Title  string `json:"title"`
-	Why    string `json:"why"`
-	Where  string `json:"where"` // file:line:col of the edit
-	Place  string `json:"place"`
-	First  int    `json:"first"` // lines of the edited file that it produced
-	Last   int    `json:"last"`
-}
-
-// Explain says which edits produced a 1-based line of an edited file. It answers
-// nothing for a line of upstream's own.
-func (p *Plan) Explain(path string, line int) []Origin {
-	f := p.File(path)
-	if f == nil {
-		return nil
-	}
-	var found []Origin
-	at, out := 0, 0
-	lineOf := func(off int) int { return bytes.Count(f.Post[:off], []byte("\n")) + 1 }
-	for _, s := range f.splices {
-		out += s.start - at
-		at = s.end
-		begin := out
-		out += len(s.text)
-		if len(s.text) == 0 {
-			continue
-		}
-		last := out - 1
-		first := begin
-		if s.text[0] == '\n' || bytes.HasPrefix(s.text, []byte("\r\n")) {
-			first += bytes.IndexByte(s.text, '\n') + 1 // the end of the line before
-		}
-		o := Origin{ID: s.edit.ID, Member: p.Members[s.edit.Member].File, Title: p.Members[s.edit.Member].Title,
-			Why: s.edit.Why, Where: s.edit.Where, Place: s.edit.Place(), First: lineOf(min(first, last)), Last: lineOf(last)}
-		if o.First <= line && line <= o.Last {
-			found = append(found, o)
-		}
-	}
-	return found
 }

@@ -122,11 +122,6 @@ func (j *job) step(ctx context.Context, a action) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if j.options.step != nil {
-		if err := j.options.step(); err != nil {
-			return err
-		}
-	}
 	again := action{path: a.path, target: a.target, record: a.record}
 	if err := j.tree.look(&again); err != nil {
 		return err
@@ -147,7 +142,7 @@ func (j *job) restore(a action) error {
 		pre = a.target.preSum()
 	}
 	if pre == "" {
-		err := j.tree.Remove(filepath.FromSlash(a.path))
+		err := j.tree.remove(a.path)
 		j.removeDirs(a.record)
 		return err
 	}

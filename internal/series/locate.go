@@ -4,12 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"regexp"
-	"sort"
 	"strconv"
-	"strings"
 
 	"dot4fa/internal/anchor"
+	"dot4fa/internal/fault"
 )
 
 // ReadFunc returns the pristine content of a file of the tree, or an error that
@@ -50,6 +48,7 @@ func (p *place) rank() int {
 
 // pristine is an upstream file as the edits find it.
 type pristine struct {
+	name   string
 	src    []byte
 	absent bool
 	parsed *anchor.File
@@ -57,7 +56,7 @@ type pristine struct {
 
 func (p *pristine) file() *anchor.File {
 	if p.parsed == nil {
-		p.parsed = anchor.Parse(p.src)
+		p.parsed = anchor.ParseAs(p.name, p.src)
 	}
 	return p.parsed
 }
@@ -72,6 +71,15 @@ type survey struct {
 }
 
 func (s *Series) survey(read ReadFunc) (*survey, error) {
+	v, err := s.look(read)
+	var known *fault.Error
+	if err != nil && !errors.As(err, &known) {
+		err = fault.New(fault.Failure, "%w", err)
+	}
+	return v, err
+}
+
+func (s *Series) look(read ReadFunc) (*survey, error) {
 	v := &survey{read: read, hooks: s.Hooks, files: map[string]*pristine{}, places: map[string][]*place{}}
 	for _, e := range s.Edits() {
 		r := Result{ID: e.ID, Member: s.Members[e.Member].File, File: e.File, Place: e.Place(), edit: e}
@@ -98,7 +106,7 @@ func (v *survey) open(name string) (*pristine, error) {
 		return p, nil
 	}
 	data, err := v.read(name)
-	p := &pristine{src: data, absent: errors.Is(err, fs.ErrNotExist)}
+	p := &pristine{name: name, src: data, absent: errors.Is(err, fs.ErrNotExist)}
 	if err != nil && !p.absent {
 		return nil, fmt.Errorf("cannot read %s: %w", name, err)
 	}
@@ -130,7 +138,8 @@ func (v *survey) guarded(e *Edit) (string, error) {
 			continue
 		}
 		if v.hooks.Contains == nil {
-			return "", fmt.Errorf("edit %s depends on commit %.12s, and the history of the tree is not known here", e.ID, g.commit)
+			return "", fault.New(fault.Usage, "edit %s depends on commit %.12s, and the history of the tree is not known", e.ID, g.commit).
+				At("%s", e.Where).Hintf("name an upstream repository with --upstream, not a plain directory")
 		}
 		has, err := v.hooks.Contains(g.commit)
 		if err != nil {
@@ -170,14 +179,9 @@ func (v *survey) locate(e *Edit, r *Result) error {
 	r.Status = OK
 	switch e.Do {
 	case ScopeOpen:
-		at := f.Opening(def)
-		v.insert(e, f, at, r)
+		v.insert(e, f, f.Opening(def), r)
 	case ScopeEnd:
-		at, comma := f.Ending(def)
-		if comma >= 0 {
-			v.add(e, &place{edit: e, start: comma, end: comma, fixed: ",", helper: true})
-		}
-		v.insert(e, f, at, r)
+		v.insert(e, f, f.Ending(def), r)
 	case Append:
 		v.insert(e, f, f.End(), r)
 	default:
@@ -188,10 +192,24 @@ func (v *survey) locate(e *Edit, r *Result) error {
 
 func (v *survey) add(e *Edit, p *place) { v.places[e.File] = append(v.places[e.File], p) }
 
+// insert adds the place of whole lines, and the comma the list before them lacks.
 func (v *survey) insert(e *Edit, f *anchor.File, at anchor.Point, r *Result) {
 	line, _ := f.Pos(at.Off)
+	v.insertAt(e, at, line, r)
+}
+
+func (v *survey) insertAt(e *Edit, at anchor.Point, line int, r *Result) {
 	r.Lines = append(r.Lines, line)
-	v.add(e, &place{edit: e, start: at.Off, end: at.Off, at: at, lines: true, line: line})
+	v.add(e, &place{edit: e, start: at.Off, end: at.End, at: at, lines: true, line: line})
+	if at.Comma < 0 {
+		return
+	}
+	for _, p := range v.places[e.File] {
+		if p.helper && p.start == at.Comma { // edits come in series order: the first one brings it
+			return
+		}
+	}
+	v.add(e, &place{edit: e, start: at.Comma, end: at.Comma, fixed: ",", helper: true, line: line})
 }
 
 // inScope narrows the file to the scopes of e, each of which must be there once.
@@ -235,31 +253,29 @@ func (v *survey) anchored(e *Edit, f *anchor.File, region anchor.Region, r *Resu
 		return
 	}
 	for _, m := range found {
-		p := &place{edit: e}
-		start, _ := f.Bytes(m)
-		p.line, _ = f.Pos(start)
-		var err error
+		start, end := f.Bytes(m)
+		line, _ := f.Pos(start)
 		switch e.Do {
-		case InsertBefore:
-			p.at, err = f.Before(m)
-			p.lines, p.start, p.end = true, p.at.Off, p.at.Off
-		case InsertAfter:
-			p.at, err = f.After(m)
-			p.lines, p.start, p.end = true, p.at.Off, p.at.Off
+		case InsertBefore, InsertAfter:
+			find := f.Before
+			if e.Do == InsertAfter {
+				find = f.After
+			}
+			at, err := find(m)
+			if err != nil {
+				r.fail(Moved, "%s", err)
+				return
+			}
+			v.insertAt(e, at, line, r)
 		case Replace:
-			p.start, p.end = f.Bytes(m)
+			r.Lines = append(r.Lines, line)
+			v.add(e, &place{edit: e, start: start, end: end, line: line})
 		case BumpCounter:
-			t := f.Token(counterAt(e.pattern, m))
-			p.start, p.end = t.Start, t.End
-			p.fixed = bumped(f.Text(counterAt(e.pattern, m)))
+			i := counterAt(e.pattern, m)
+			t := f.Token(i)
+			r.Lines = append(r.Lines, line)
+			v.add(e, &place{edit: e, start: t.Start, end: t.End, fixed: bumped(f.Text(i)), line: line})
 		}
-		if err != nil {
-			r.fail(Moved, "%s", err)
-			r.Lines = nil
-			return
-		}
-		r.Lines = append(r.Lines, p.line)
-		v.add(e, p)
 	}
 	if len(found) == 0 {
 		r.Detail = "no match, as allowed by count " + e.Count.String()
@@ -320,77 +336,4 @@ func placesOf(f *anchor.File, found []anchor.Match) string {
 		text += strconv.Itoa(line)
 	}
 	return text
-}
-
-var integer = regexp.MustCompile(`^(0|[1-9][0-9']*)([uUlLzZ]*)$`)
-
-// counterAt is the token of the integer a bump_counter match is about.
-func counterAt(p anchor.Pattern, m anchor.Match) int {
-	if h := p.HoleAt(); h >= 0 {
-		return m.First + h
-	}
-	return m.Last + 1
-}
-
-// counters keeps the matches that have a decimal integer in their place.
-func counters(f *anchor.File, p anchor.Pattern, found []anchor.Match) []anchor.Match {
-	var kept []anchor.Match
-	for _, m := range found {
-		if i := counterAt(p, m); i < f.Len() && bumped(f.Text(i)) != "" {
-			kept = append(kept, m)
-		}
-	}
-	return kept
-}
-
-// bumped is the integer literal one greater than lit, with its suffix, or "".
-func bumped(lit string) string {
-	m := integer.FindStringSubmatch(lit)
-	if m == nil {
-		return ""
-	}
-	n, err := strconv.ParseUint(strings.ReplaceAll(m[1], "'", ""), 10, 62)
-	if err != nil {
-		return ""
-	}
-	return strconv.FormatUint(n+1, 10) + m[2]
-}
-
-// conflicts orders the places of each file and fails edits that claim one place.
-func (v *survey) conflicts() {
-	for _, name := range sortedKeys(v.places) {
-		ps := v.places[name]
-		sort.SliceStable(ps, func(i, j int) bool {
-			if ps[i].start != ps[j].start {
-				return ps[i].start < ps[j].start
-			}
-			return ps[i].rank() < ps[j].rank()
-		})
-		end, owner := -1, (*place)(nil)
-		for i, p := range ps {
-			if p.start < end {
-				v.claim(owner, p)
-			}
-			if i > 0 && p.start == ps[i-1].start && p.rank() == ps[i-1].rank() {
-				v.claim(ps[i-1], p)
-			}
-			if p.end > end {
-				end, owner = p.end, p
-			}
-		}
-	}
-}
-
-func (v *survey) claim(a, b *place) {
-	for i := range v.results {
-		r := &v.results[i]
-		if r.edit != b.edit {
-			continue
-		}
-		if a.edit == b.edit {
-			r.fail(Ambiguous, "the anchor matches twice on line %d", b.line)
-		} else {
-			r.fail(Conflict, "two edits claim one anchor: %s and %s, at line %d", a.edit.ID, b.edit.ID, max(b.line, 1))
-		}
-	}
 }

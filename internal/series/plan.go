@@ -2,6 +2,11 @@ package series
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 	"text/template"
 
@@ -14,6 +19,34 @@ type Plan struct {
 	Files   []FilePlan // sorted by path; files that no edit changes are left out
 	Results []Result   // every edit, in series order
 	Members []Member
+}
+
+// EditSum identifies what an edit does to a tree.
+type EditSum struct {
+	ID     string
+	SHA256 string // of its place, technique and rendered text
+}
+
+// Sums returns the digest of every edit that was made, in series order.
+func (p *Plan) Sums() []EditSum {
+	sums := []EditSum{}
+	for _, r := range p.Results {
+		if r.Status != OK {
+			continue
+		}
+		e := r.edit
+		h := sha256.New()
+		fmt.Fprintf(h, "%q %q %q %q %q", e.File, e.Scope, e.Anchor, e.Count, e.Do)
+		if f := p.File(e.File); f != nil {
+			for _, s := range f.splices {
+				if s.edit == e {
+					fmt.Fprintf(h, " %d %d %q", s.start, s.end, s.text)
+				}
+			}
+		}
+		sums = append(sums, EditSum{e.ID, hex.EncodeToString(h.Sum(nil))})
+	}
+	return sums
 }
 
 // FilePlan is one file before and after the edits.
@@ -39,7 +72,7 @@ type splice struct {
 func (s *Series) Plan(read ReadFunc, data any) (*Plan, error) {
 	v, err := s.survey(read)
 	if err != nil {
-		return nil, fault.New(fault.Failure, "%w", err)
+		return nil, err
 	}
 	if err := report(s, v.results); err != nil {
 		return nil, err
@@ -115,8 +148,8 @@ func (p *place) render(file *pristine, data any) ([]byte, error) {
 	if strings.TrimSpace(text) == "" && p.lines {
 		return nil, nil
 	}
-	lines := dedent(text)
 	f := file.file()
+	lines := dedent(text, f.Directives())
 	if p.lines {
 		return f.Lines(p.at, lines), nil
 	}
@@ -124,31 +157,41 @@ func (p *place) render(file *pristine, data any) ([]byte, error) {
 }
 
 func (e *Edit) render(data any) (string, error) {
-	where := e.Where
-	if e.Template != "" {
-		where = "templates/" + e.Template
-	}
-	t, err := template.New(e.ID).Option("missingkey=error").Parse(strings.ReplaceAll(e.Text, "\r\n", "\n"))
+	t, err := template.New("text").Option("missingkey=error").Parse(strings.ReplaceAll(e.Text, "\r\n", "\n"))
 	if err != nil {
-		return "", fault.New(fault.Usage, "the text of edit %s is not a template: %w", e.ID, err).At("%s", where).
+		return "", e.textFault(err, "the text of edit %s is not a template").
 			Hintf("in C++ text write { { with a blank, or {{\"{{\"}}")
 	}
 	var b strings.Builder
 	if err := t.Execute(&b, data); err != nil {
-		return "", fault.New(fault.Usage, "cannot render edit %s: %w", e.ID, err).At("%s", where).
+		return "", e.textFault(err, "cannot render the text of edit %s").
 			Hintf("the data of a text is the recipe; `dot4fa recipe show` prints its names")
 	}
 	return b.String(), nil
 }
 
+var templateLine = regexp.MustCompile(`^template: text:(\d+)(?::(\d+))?: (?:executing "text" )?`)
+
+// textFault places an error of text/template in the file the text stands in.
+func (e *Edit) textFault(err error, what string) *fault.Error {
+	text := err.Error()
+	m := templateLine.FindStringSubmatch(text)
+	if m == nil {
+		return fault.New(fault.Usage, what+": %w", e.ID, err).At("%s", e.Where)
+	}
+	line, _ := strconv.Atoi(m[1])
+	first := max(e.textLine, 1)
+	return fault.New(fault.Usage, what+": %s", e.ID, strings.TrimPrefix(text, m[0])).At("%s:%d", e.textAt, first+line-1)
+}
+
 // dedent splits text into lines and strips the indentation they share. Blank
-// lines and preprocessor lines in column 1 do not count.
-func dedent(text string) []string {
+// lines do not count, nor do preprocessor lines in column 1 where there are any.
+func dedent(text string, directives bool) []string {
 	lines := strings.Split(text, "\n")
 	common, any := "", false
 	for _, l := range lines {
 		body := strings.TrimLeft(l, " \t")
-		if body == "" || strings.HasPrefix(l, "#") {
+		if body == "" || directives && strings.HasPrefix(l, "#") {
 			continue
 		}
 		indent := l[:len(l)-len(body)]

@@ -76,7 +76,7 @@ func (h Hooks) complete(r *Result) {
 func (s *Series) Check(read ReadFunc) ([]Result, error) {
 	v, err := s.survey(read)
 	if err != nil {
-		return nil, fault.New(fault.Failure, "%w", err)
+		return nil, err
 	}
 	return v.results, nil
 }

@@ -10,7 +10,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"sort"
+	"regexp"
 	"strings"
 
 	"dot4fa/internal/anchor"
@@ -86,8 +86,10 @@ type Edit struct {
 	Where  string // file:line:col of the edit in the series
 	Member int    // index into Series.Members
 
-	scopes  []anchor.Scope
-	pattern anchor.Pattern
+	scopes   []anchor.Scope
+	pattern  anchor.Pattern
+	textAt   string // file the text stands in
+	textLine int    // line of its first line there
 }
 
 // Place is the edit's scope and anchor, for messages.
@@ -126,16 +128,25 @@ func (s *Series) Edits() []*Edit {
 	return all
 }
 
+var memberName = regexp.MustCompile(`^[0-9]{3}-[a-z0-9-]+\.yaml$`)
+
 // Load reads patches/*.yaml, and the templates they name from templates/.
 func Load(fsys fs.FS) (*Series, error) {
-	names, err := fs.Glob(fsys, "patches/*.yaml")
+	entries, err := fs.ReadDir(fsys, "patches")
 	if err != nil {
-		return nil, err
+		return nil, fault.New(fault.Failure, "cannot read the series: %w", err)
 	}
-	sort.Strings(names)
 	s := &Series{}
 	seen := map[string]*Edit{}
-	for _, name := range names {
+	for _, entry := range entries { // sorted by name
+		name := "patches/" + entry.Name()
+		switch ext := path.Ext(name); {
+		case ext != ".yaml" && ext != ".yml":
+			continue
+		case !memberName.MatchString(entry.Name()):
+			return nil, fault.New(fault.Usage, "the name is not that of a member of the series").At("%s", name).
+				Hintf("members are called NNN-name.yaml, in lower case")
+		}
 		data, err := fs.ReadFile(fsys, name)
 		if err != nil {
 			return nil, fault.New(fault.Failure, "cannot read the series: %w", err)
@@ -153,6 +164,10 @@ func Load(fsys fs.FS) (*Series, error) {
 			seen[e.ID] = e
 		}
 		s.Members = append(s.Members, *m)
+	}
+	if len(s.Members) == 0 {
+		return nil, fault.New(fault.Failure, "the series has no members").At("patches/").
+			Hintf("a member is a file called NNN-name.yaml; patches/README.md describes it")
 	}
 	return s, nil
 }

@@ -51,7 +51,7 @@ func (c *Change) Empty() bool { return len(c.Written)+len(c.Restored)+len(c.Remo
 type Options struct {
 	Waiting func(lock string) // called once when another run holds the work tree
 	DryRun  bool              // say what would change and write nothing
-	step    func() error      // called before each write; for tests
+	step    func() error      // called before each change on disk; for tests
 }
 
 // target is what a path should hold: pre in a clean tree, post in an applied one.
@@ -251,6 +251,7 @@ func change(ctx context.Context, dir, verb string, want map[string]*target, o Op
 		return nil, err
 	}
 	defer t.Close()
+	t.step = o.step
 	if !o.DryRun {
 		unlock, err := t.lock(ctx, o.Waiting)
 		if err != nil {

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -25,8 +24,9 @@ import (
 // link inside it can lead a write outside.
 type tree struct {
 	*os.Root
-	dir string
-	n   int // temporary files made
+	dir  string
+	n    int          // temporary files made
+	step func() error // see Options
 }
 
 // manifest is the record of an apply, kept as .dot4fa/applied.json. It is written
@@ -187,7 +187,7 @@ func (t *tree) loadManifest() (*manifest, error) {
 // saveManifest writes m, or removes it when it is empty.
 func (t *tree) saveManifest(m *manifest) error {
 	if len(m.records) == 0 {
-		if err := t.Remove(manifestFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := t.remove(manifestFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		return nil
@@ -207,6 +207,9 @@ func (t *tree) saveManifest(m *manifest) error {
 
 // write puts data under name at once: a temporary file, synced, then renamed.
 func (t *tree) write(name string, data []byte, mode fs.FileMode) (err error) {
+	if err := t.stepped(); err != nil {
+		return err
+	}
 	if err := t.MkdirAll(tmpDir, 0o755); err != nil {
 		return err
 	}
@@ -236,7 +239,24 @@ func (t *tree) write(name string, data []byte, mode fs.FileMode) (err error) {
 	if err := t.MkdirAll(filepath.FromSlash(path.Dir(name)), 0o755); err != nil {
 		return err
 	}
+	if err := t.stepped(); err != nil {
+		return err
+	}
 	return t.Rename(tmp, filepath.FromSlash(name))
+}
+
+func (t *tree) remove(name string) error {
+	if err := t.stepped(); err != nil {
+		return err
+	}
+	return t.Remove(filepath.FromSlash(name))
+}
+
+func (t *tree) stepped() error {
+	if t.step == nil {
+		return nil
+	}
+	return t.step()
 }
 
 // keep stores a pre-image under its digest.
@@ -286,5 +306,3 @@ func (t *tree) prune(digests map[string]bool) {
 		_ = t.Remove(preDir)
 	}
 }
-
-var _ io.Closer = (*tree)(nil)

@@ -1,9 +1,13 @@
 package series
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -18,6 +22,7 @@ import (
 type decoder struct {
 	fsys fs.FS
 	name string
+	key  string // being read
 }
 
 func (d *decoder) fault(n *yaml.Node, format string, args ...any) *fault.Error {
@@ -26,19 +31,12 @@ func (d *decoder) fault(n *yaml.Node, format string, args ...any) *fault.Error {
 
 func decodeMember(fsys fs.FS, name string, data []byte) (*Member, error) {
 	d := &decoder{fsys: fsys, name: name}
-	var doc yaml.Node
-	if err := yaml.Unmarshal(data, &doc); err != nil {
-		where, what := yamlError(err)
-		return nil, fault.New(fault.Usage, "%s", what).At("%s:%s", name, where).
-			Hintf("patches/README.md describes the format")
-	}
-	if len(doc.Content) == 0 {
-		return nil, fault.New(fault.Usage, "the file is empty").At("%s:1:1", name).
-			Hintf("a member of the series needs title, why, remove_when and edits")
+	root, err := d.document(data)
+	if err != nil {
+		return nil, err
 	}
 	m := &Member{File: path.Base(name)}
-	root := doc.Content[0]
-	err := d.mapping(root, "member", map[string]field{
+	err = d.mapping(root, "member", map[string]field{
 		"title":       {true, d.text(&m.Title)},
 		"why":         {true, d.text(&m.Why)},
 		"remove_when": {true, d.text(&m.RemoveWhen)},
@@ -57,6 +55,28 @@ func decodeMember(fsys fs.FS, name string, data []byte) (*Member, error) {
 		}},
 	})
 	return m, err
+}
+
+// document parses the only YAML document of a file.
+func (d *decoder) document(data []byte) (*yaml.Node, error) {
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	var doc, more yaml.Node
+	err := dec.Decode(&doc)
+	if errors.Is(err, io.EOF) || err == nil && len(doc.Content) == 0 {
+		return nil, fault.New(fault.Usage, "the file is empty").At("%s:1:1", d.name).
+			Hintf("a member of the series needs title, why, remove_when and edits")
+	}
+	if err == nil {
+		if err = dec.Decode(&more); errors.Is(err, io.EOF) {
+			return doc.Content[0], nil
+		}
+		if err == nil {
+			return nil, d.fault(&more, "the file holds a second document").Hintf("one member is one file")
+		}
+	}
+	where, what := yamlError(err)
+	return nil, fault.New(fault.Usage, "%s", what).At("%s:%s", d.name, where).
+		Hintf("patches/README.md describes the format")
 }
 
 type field struct {
@@ -88,6 +108,7 @@ func (d *decoder) mapping(n *yaml.Node, what string, fields map[string]field) er
 		if v.Kind == yaml.AliasNode {
 			return d.fault(v, "aliases are not used in the series").Hintf("write the value out")
 		}
+		d.key = k.Value
 		if err := f.set(v); err != nil {
 			return err
 		}
@@ -103,13 +124,24 @@ func (d *decoder) mapping(n *yaml.Node, what string, fields map[string]field) er
 func (d *decoder) text(to *string) func(*yaml.Node) error {
 	return func(n *yaml.Node) error {
 		if n.Kind != yaml.ScalarNode || n.Tag != "!!str" {
-			return d.fault(n, "expected text, not %s", kindName(n)).Hintf("put it in quotes if it is meant as text")
+			return d.fault(n, "%s must be text, not %s", d.key, kindName(n)).Hintf("put it in quotes if it is meant as text")
 		}
 		if strings.TrimSpace(n.Value) == "" {
-			return d.fault(n, "expected text, found nothing")
+			return d.fault(n, "%s is empty", d.key).Hintf("write it, or remove the key if it is optional")
 		}
 		*to = n.Value
 		return nil
+	}
+}
+
+// block reads the text of an edit and notes where its first line stands.
+func (d *decoder) block(e *Edit) func(*yaml.Node) error {
+	return func(n *yaml.Node) error {
+		e.textAt, e.textLine = d.name, n.Line
+		if n.Style == yaml.LiteralStyle || n.Style == yaml.FoldedStyle {
+			e.textLine++
+		}
+		return d.text(&e.Text)(n)
 	}
 }
 
@@ -128,7 +160,7 @@ func (d *decoder) path(to *string) func(*yaml.Node) error {
 func (d *decoder) commit(to *string) func(*yaml.Node) error {
 	return func(n *yaml.Node) error {
 		if n.Kind != yaml.ScalarNode {
-			return d.fault(n, "expected a commit, not %s", kindName(n))
+			return d.fault(n, "%s must be a commit, not %s", d.key, kindName(n))
 		}
 		v := n.Value
 		if len(v) < 7 || len(v) > 64 || strings.Trim(v, "0123456789abcdef") != "" {
@@ -149,13 +181,13 @@ func (d *decoder) edit(n *yaml.Node) (*Edit, error) {
 		}
 	}
 	err := d.mapping(n, "edit", map[string]field{
-		"id":       {true, d.text(&e.ID)},
+		"id":       {true, d.id(&e.ID)},
 		"file":     {true, d.path(&e.File)},
 		"scope":    {false, keep("scope", d.scope(e))},
-		"anchor":   {false, keep("anchor", d.anchor(&e.Anchor, &e.pattern))},
+		"anchor":   {false, keep("anchor", d.text(&e.Anchor))},
 		"count":    {false, keep("count", d.count(&e.Count))},
 		"do":       {true, d.technique(&e.Do)},
-		"text":     {false, keep("text", d.text(&e.Text))},
+		"text":     {false, keep("text", d.block(e))},
 		"template": {false, keep("template", d.path(&e.Template))},
 		"why":      {true, d.text(&e.Why)},
 		"probe":    {false, d.probe(e)},
@@ -188,7 +220,7 @@ func (d *decoder) consistent(e *Edit, n *yaml.Node, nodes map[string]*yaml.Node)
 			return d.fault(nodes["template"], "cannot read templates/%s: %w", e.Template, err).
 				Hintf("template names a file under templates/")
 		}
-		e.Text = string(data)
+		e.Text, e.textAt = string(data), fmt.Sprintf("templates/%s", e.Template)
 		nodes["text"] = nodes["template"]
 	}
 	if err := given("anchor", e.Do.wantsAnchor()); err != nil {
@@ -208,7 +240,23 @@ func (d *decoder) consistent(e *Edit, n *yaml.Node, nodes map[string]*yaml.Node)
 	case Append, NewFile:
 		return given("scope", false)
 	}
-	return nil
+	var err error
+	e.pattern, err = d.anchor(nodes["anchor"], e.File, e.Anchor)
+	return err
+}
+
+var idForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+
+func (d *decoder) id(to *string) func(*yaml.Node) error {
+	return func(n *yaml.Node) error {
+		if err := d.text(to)(n); err != nil {
+			return err
+		}
+		if !idForm.MatchString(*to) {
+			return d.fault(n, "%q is not an id", *to).Hintf("use letters, digits, dots, dashes and underscores")
+		}
+		return nil
+	}
 }
 
 func (d *decoder) scope(e *Edit) func(*yaml.Node) error {
@@ -236,17 +284,13 @@ func (d *decoder) scope(e *Edit) func(*yaml.Node) error {
 	}
 }
 
-func (d *decoder) anchor(to *string, p *anchor.Pattern) func(*yaml.Node) error {
-	return func(n *yaml.Node) error {
-		if err := d.text(to)(n); err != nil {
-			return err
-		}
-		var err error
-		if *p, err = anchor.ParsePattern(*to); err != nil {
-			return d.fault(n, "%s", err).Hintf("comments are not seen by anchors")
-		}
-		return nil
+// anchor parses an anchor as text of the file it is looked for in.
+func (d *decoder) anchor(n *yaml.Node, file, text string) (anchor.Pattern, error) {
+	p, err := anchor.ParsePatternAs(file, text)
+	if err != nil {
+		return p, d.fault(n, "%s", err).Hintf("comments are not seen by anchors")
 	}
+	return p, nil
 }
 
 func (d *decoder) technique(to *Technique) func(*yaml.Node) error {
@@ -288,15 +332,26 @@ func (d *decoder) count(to *Count) func(*yaml.Node) error {
 func (d *decoder) probe(e *Edit) func(*yaml.Node) error {
 	return func(n *yaml.Node) error {
 		p := &Probe{}
+		var at *yaml.Node
+		keep := func(to *string) func(*yaml.Node) error {
+			return func(n *yaml.Node) error {
+				at = n
+				return d.text(to)(n)
+			}
+		}
 		err := d.mapping(n, "probe", map[string]field{
 			"file":  {true, d.path(&p.File)},
-			"has":   {false, d.anchor(&p.Has, &p.pattern)},
-			"lacks": {false, d.anchor(&p.Lacks, &p.pattern)},
+			"has":   {false, keep(&p.Has)},
+			"lacks": {false, keep(&p.Lacks)},
 		})
-		if err == nil && (p.Has == "") == (p.Lacks == "") {
+		if err != nil {
+			return err
+		}
+		if (p.Has == "") == (p.Lacks == "") {
 			return d.fault(n, "probe needs has or lacks, and not both")
 		}
 		e.Probe = p
+		p.pattern, err = d.anchor(at, p.File, p.Has+p.Lacks)
 		return err
 	}
 }
