@@ -13,12 +13,19 @@ import (
 // runnable as it stands and in this order. It writes nothing outside the cache.
 func (r *Run) Commands(ctx context.Context, verb string, o BuildOptions) ([]shell.Command, error) {
 	var cmds []shell.Command
+	if verb == "unapply" {
+		change, err := series.Unapply(ctx, r.Work, nil, nil, series.Options{DryRun: true})
+		if err == nil && !change.Empty() {
+			cmds = append(cmds, r.anywhere(verb))
+		}
+		return cmds, err
+	}
 	tree, err := r.ownTree(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if tree == nil {
-		cmds = append(cmds, r.Command("fetch"))
+		cmds = append(cmds, r.anywhere("fetch"))
 	}
 	if verb == "fetch" {
 		return cmds, nil
@@ -41,12 +48,12 @@ func (r *Run) Commands(ctx context.Context, verb string, o BuildOptions) ([]shel
 	}
 	if verb == "render" {
 		if !applied {
-			cmds = append(cmds, r.Command("render"))
+			cmds = append(cmds, r.anywhere("render"))
 		}
 		return cmds, nil
 	}
 	if !applied {
-		cmds = append(cmds, r.Command("apply"))
+		cmds = append(cmds, r.anywhere("apply"))
 	}
 	if verb == "apply" {
 		return cmds, nil

@@ -203,12 +203,22 @@ func asRendered(files []render.File) []series.Rendered {
 	return out
 }
 
-// Command returns the dot4fa command that does verb for this run, from any
-// directory.
+// Command returns the dot4fa command that does verb for this run, called from
+// where this one was.
 func (r *Run) Command(verb string, flags ...string) shell.Command {
 	args := append([]string{verb}, r.Flags...)
 	self, prefix := self(r.Copy)
 	return shell.Command{Path: self, Args: append(append(prefix, args...), flags...)}
+}
+
+// anywhere returns Command for any directory: a working copy's files count
+// only inside it.
+func (r *Run) anywhere(verb string) shell.Command {
+	c := r.Command(verb)
+	if c.Path != "go" {
+		c.Dir = r.Copy
+	}
+	return c
 }
 
 // self is how this program is called: by name when the name finds it, through

@@ -100,7 +100,7 @@ func (r *Run) Build(ctx context.Context, o BuildOptions) (*Done, error) {
 	if err := r.Tools(ctx).Require(r.Recipe.Backend); err != nil {
 		return nil, err
 	}
-	return r.locked(ctx, r.fetch, r.apply, r.configure, func(ctx context.Context, d *Done) error {
+	return r.locked(ctx, r.fetch, r.apply, r.remark, r.configure, func(ctx context.Context, d *Done) error {
 		return r.build(ctx, d, o)
 	})
 }
@@ -218,6 +218,29 @@ func (r *Run) apply(ctx context.Context, d *Done) error {
 		}
 		return detail, r.recordTree(plan, files)
 	})
+}
+
+// remark says which of upstream's other files were changed by hand: they are
+// built, and the lock does not know them.
+func (r *Run) remark(ctx context.Context, _ *Done) error {
+	plan, err := r.Plan(ctx)
+	if err != nil {
+		return err
+	}
+	files, err := r.Files(ctx)
+	if err != nil {
+		return err
+	}
+	_, ours, err := series.State(r.Work, plan, asRendered(files))
+	if err != nil {
+		return err
+	}
+	changed, err := r.changedByHand(ours)
+	if n := len(changed); n > 0 {
+		r.Report.Say("dot4fa: note: %s of upstream's %s changed by hand and built as found: %s",
+			plural(n, "file"), map[bool]string{true: "is", false: "are"}[n == 1], strings.Join(changed[:min(n, 5)], ", ")+map[bool]string{true: ", …"}[n > 5])
+	}
+	return err
 }
 
 func (r *Run) change(ctx context.Context, d *Done, plan *series.Plan, files []series.Rendered) (string, error) {
