@@ -1,0 +1,324 @@
+package isa
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// inst is one instruction; a dual-issue pair is two, both marked dual.
+type inst struct {
+	op   string
+	args []string // operands, the destination first where there is one
+	dual bool
+	line int
+}
+
+// block is a run of instructions entered only at its start.
+type block struct {
+	label string
+	insts []inst
+	succ  []int
+	pred  []int
+}
+
+// function is the assembly of one kernel.
+type function struct {
+	symbol    string
+	blocks    []block
+	occupancy int // waves per SIMD, as the compiler reports it; 0 when it does not
+}
+
+var (
+	labelLine     = regexp.MustCompile(`^([A-Za-z_.$][\w.$]*):`)
+	occupancyLine = regexp.MustCompile(`^; Occupancy: (\d+)`)
+)
+
+// parseAsm returns the kernels of an assembly text, in its order. isKernel says which symbols are kernels.
+func parseAsm(asm []byte, isKernel func(symbol string) bool) ([]function, error) {
+	var out []function
+	var cur *function
+	after := false // in the compiler's report after the code
+	for n, line := range strings.Split(string(asm), "\n") {
+		if m := labelLine.FindStringSubmatch(line); m != nil {
+			switch label := m[1]; {
+			case isKernel(label):
+				out = append(out, function{symbol: label, blocks: []block{{}}})
+				cur, after = &out[len(out)-1], false
+			case strings.HasPrefix(label, ".Lfunc_end"):
+				after = true
+			case cur != nil && !after && strings.HasPrefix(label, ".L"):
+				cur.blocks = append(cur.blocks, block{label: label})
+			case !strings.HasPrefix(label, ".L"):
+				cur = nil
+			}
+			continue
+		}
+		if cur == nil {
+			continue
+		}
+		if after {
+			if m := occupancyLine.FindStringSubmatch(line); m != nil {
+				cur.occupancy, _ = strconv.Atoi(m[1])
+			}
+			continue
+		}
+		text, _, _ := strings.Cut(line, ";")
+		text = strings.TrimSpace(text)
+		if text == "" || strings.HasPrefix(text, ".") {
+			continue
+		}
+		b := &cur.blocks[len(cur.blocks)-1]
+		halves := strings.Split(text, "::")
+		for _, half := range halves {
+			b.insts = append(b.insts, parseInst(half, len(halves) > 1, n+1))
+		}
+		if endsBlock(b.insts[len(b.insts)-1].op) {
+			cur.blocks = append(cur.blocks, block{})
+		}
+	}
+	for i := range out {
+		if err := out[i].connect(); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func parseInst(text string, dual bool, line int) inst {
+	op, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
+	in := inst{op: op, dual: dual, line: line}
+	depth, start := 0, 0
+	for i, c := range rest {
+		switch c {
+		case '[':
+			depth++
+		case ']':
+			depth--
+		case ',':
+			if depth == 0 {
+				in.args = append(in.args, strings.TrimSpace(rest[start:i]))
+				start = i + 1
+			}
+		}
+	}
+	if last := strings.TrimSpace(rest[start:]); last != "" {
+		in.args = append(in.args, last)
+	}
+	return in
+}
+
+func endsBlock(op string) bool {
+	return op == "s_branch" || strings.HasPrefix(op, "s_cbranch") || op == "s_endpgm" || op == "s_setpc_b64"
+}
+
+// connect fills in the edges between blocks and drops empty blocks' influence by falling through them.
+func (f *function) connect() error {
+	at := map[string]int{}
+	for i, b := range f.blocks {
+		if b.label != "" {
+			at[b.label] = i
+		}
+	}
+	for i := range f.blocks {
+		b := &f.blocks[i]
+		falls := true
+		if len(b.insts) > 0 {
+			last := b.insts[len(b.insts)-1]
+			if last.op == "s_branch" || strings.HasPrefix(last.op, "s_cbranch") {
+				to, ok := at[last.args[0]]
+				if !ok {
+					return fmt.Errorf("%s: line %d: branch to unknown label %s", f.symbol, last.line, last.args[0])
+				}
+				b.succ = append(b.succ, to)
+			}
+			falls = last.op != "s_branch" && last.op != "s_endpgm" && last.op != "s_setpc_b64"
+		}
+		if falls && i+1 < len(f.blocks) {
+			b.succ = append(b.succ, i+1)
+		}
+	}
+	for i, b := range f.blocks {
+		for _, s := range b.succ {
+			f.blocks[s].pred = append(f.blocks[s].pred, i)
+		}
+	}
+	return nil
+}
+
+// loops returns the natural loops, each the sorted indices of its blocks; loops with one header are one loop.
+func (f *function) loops() [][]int {
+	n := len(f.blocks)
+	// dominators by iteration over bit sets; functions have a few hundred blocks at most
+	dom := make([][]bool, n)
+	for i := range dom {
+		dom[i] = make([]bool, n)
+		for j := range dom[i] {
+			dom[i][j] = i != 0 || j == 0
+		}
+	}
+	for changed := true; changed; {
+		changed = false
+		for i := 1; i < n; i++ {
+			for j := range n {
+				if !dom[i][j] || j == i {
+					continue
+				}
+				for _, p := range f.blocks[i].pred {
+					if !dom[p][j] {
+						dom[i][j], changed = false, true
+						break
+					}
+				}
+			}
+		}
+	}
+	bodies := map[int]map[int]bool{}
+	for u := range f.blocks {
+		for _, head := range f.blocks[u].succ {
+			if !dom[u][head] || len(f.blocks[u].pred) == 0 && u != 0 {
+				continue
+			}
+			body := bodies[head]
+			if body == nil {
+				body = map[int]bool{head: true}
+				bodies[head] = body
+			}
+			for work := []int{u}; len(work) > 0; {
+				b := work[len(work)-1]
+				work = work[:len(work)-1]
+				if !body[b] {
+					body[b] = true
+					work = append(work, f.blocks[b].pred...)
+				}
+			}
+		}
+	}
+	var out [][]int
+	for _, body := range bodies {
+		var list []int
+		for b := range body {
+			list = append(list, b)
+		}
+		slices.Sort(list)
+		out = append(out, list)
+	}
+	slices.SortFunc(out, func(a, b []int) int {
+		if len(a) != len(b) {
+			return len(a) - len(b)
+		}
+		return a[0] - b[0]
+	})
+	return out
+}
+
+// hotLoop returns the blocks of the innermost loop with the most dot4, or every block when no loop has any.
+func (f *function) hotLoop() []int {
+	inner := map[int]int{} // block -> index of its smallest loop
+	loops := f.loops()
+	for i, body := range loops { // smallest first
+		for _, b := range body {
+			if _, seen := inner[b]; !seen {
+				inner[b] = i
+			}
+		}
+	}
+	count := map[int]int{}
+	best := -1
+	for b := range f.blocks {
+		loop, ok := inner[b]
+		if !ok {
+			continue
+		}
+		for _, in := range f.blocks[b].insts {
+			if isDot4(in.op) {
+				count[loop]++
+			}
+		}
+		if count[loop] > 0 && (best < 0 || count[loop] > count[best] || count[loop] == count[best] && loop < best) {
+			best = loop
+		}
+	}
+	if best >= 0 {
+		return loops[best]
+	}
+	all := make([]int, len(f.blocks))
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
+func isDot4(op string) bool {
+	return strings.HasPrefix(op, "v_dot4_i32_iu8") || strings.HasPrefix(op, "v_dot4_i32_i8")
+}
+
+// Instruction classes.
+const (
+	classDot4   = "dot4"
+	classWMMA   = "wmma"
+	classFMA    = "fma"   // f32 multiply-add, multiply, add
+	classTrans  = "trans" // exp, log, rcp, sqrt: quarter rate
+	classValu   = "valu"  // every other vector instruction
+	classSalu   = "salu"
+	classLDS    = "lds"
+	classVMem   = "vmem"
+	classSMem   = "smem"
+	classWait   = "wait" // waits, hints, barriers
+	classBranch = "branch"
+)
+
+func class(op string) string {
+	has := func(prefixes ...string) bool {
+		return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(op, p) })
+	}
+	switch {
+	case isDot4(op):
+		return classDot4
+	case has("v_wmma_", "v_swmmac_"):
+		return classWMMA
+	case has("v_exp_", "v_log_", "v_rcp_", "v_rsq_", "v_sqrt_", "v_sin_", "v_cos_"):
+		return classTrans
+	case has("v_fma", "v_dual_fma", "v_mul_f32", "v_dual_mul_f32", "v_add_f32", "v_dual_add_f32", "v_sub_f32", "v_dual_sub", "v_pk_fma", "v_dot2"):
+		return classFMA
+	case has("v_"):
+		return classValu
+	case has("ds_"):
+		return classLDS
+	case has("global_", "buffer_", "flat_", "scratch_"):
+		return classVMem
+	case has("s_load_", "s_buffer_load_"):
+		return classSMem
+	case has("s_branch", "s_cbranch", "s_endpgm", "s_setpc", "s_call"):
+		return classBranch
+	case has("s_wait", "s_delay_alu", "s_nop", "s_clause", "s_barrier", "buffer_gl", "s_sendmsg", "s_sleep"):
+		return classWait
+	}
+	return classSalu
+}
+
+var loadOp = regexp.MustCompile(`^(global|buffer|flat|scratch|ds|s|s_buffer)_load_(?:d16_(?:hi_)?)?[a-z]*?(\d+)$|^(ds)_load_2addr(?:_stride64)?_b(\d+)$`)
+
+// loadWidth says where a load reads from (global, lds, scalar, scratch) and how many bits a lane gets from one access.
+func loadWidth(op string) (space string, bits int, ok bool) {
+	m := loadOp.FindStringSubmatch(op)
+	if m == nil {
+		return "", 0, false
+	}
+	if m[3] != "" {
+		bits, _ = strconv.Atoi(m[4])
+		return "lds", 2 * bits, true
+	}
+	bits, _ = strconv.Atoi(m[2])
+	switch m[1] {
+	case "ds":
+		return "lds", bits, true
+	case "s", "s_buffer":
+		return "scalar", bits, true
+	case "scratch":
+		return "scratch", bits, true
+	}
+	return "global", bits, true
+}

@@ -1,0 +1,153 @@
+package isa
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"dot4fa/internal/fault"
+	"dot4fa/internal/standin"
+)
+
+// Targets are the GPUs the kernels are compiled for; the first is the default.
+var Targets = []string{"gfx1100", "gfx1101", "gfx1102", "gfx1103", "gfx1150", "gfx1151", "gfx1200", "gfx1201"}
+
+// Compiler is a clang that generates code for AMD GPUs.
+type Compiler struct {
+	Path    string // of clang++
+	Version string // "19.1.7"
+	Major   int
+	ROCm    string // root of the ROCm installation it belongs to; empty for a plain clang
+}
+
+var versionLine = regexp.MustCompile(`clang version (\d+)\.\d+\.\d+`)
+
+// FindCompiler returns the compiler to use: path when given, else ROCm's clang
+// ($ROCM_PATH, $HIP_PATH, /opt/rocm), else the newest of clang++-22 … clang++-19
+// and clang++ that is at least 19 and has the amdgcn target.
+func FindCompiler(ctx context.Context, path string) (*Compiler, error) {
+	if path != "" {
+		return probe(ctx, path)
+	}
+	var candidates []string
+	for _, root := range []string{os.Getenv("ROCM_PATH"), os.Getenv("HIP_PATH"), "/opt/rocm"} {
+		if root != "" {
+			candidates = append(candidates, filepath.Join(root, "llvm", "bin", "clang++"), filepath.Join(root, "lib", "llvm", "bin", "clang++"))
+		}
+	}
+	candidates = append(candidates, "clang++-22", "clang++-21", "clang++-20", "clang++-19", "clang++")
+	var last error
+	for _, c := range candidates {
+		if _, err := exec.LookPath(c); err != nil {
+			continue
+		}
+		found, err := probe(ctx, c)
+		if err == nil {
+			return found, nil
+		}
+		last = err
+	}
+	if last != nil {
+		return nil, last
+	}
+	return nil, fault.New(fault.Environment, "no clang++ (19 or newer) and no ROCm compiler found").
+		Hintf("install clang (Debian: clang-19), or set ROCM_PATH")
+}
+
+func probe(ctx context.Context, path string) (*Compiler, error) {
+	full, err := exec.LookPath(path)
+	if err != nil {
+		return nil, fault.New(fault.Environment, "no compiler: %w", err).At("%s", path)
+	}
+	out, err := exec.CommandContext(ctx, full, "--version").Output()
+	if err != nil {
+		return nil, fault.New(fault.Environment, "does not answer --version: %w", err).At("%s", full)
+	}
+	m := versionLine.FindSubmatch(out)
+	if m == nil {
+		return nil, fault.New(fault.Environment, "is not clang").At("%s", full)
+	}
+	major, _ := strconv.Atoi(string(m[1]))
+	c := &Compiler{Path: full, Major: major, Version: strings.TrimPrefix(string(m[0]), "clang version ")}
+	if resolved, err := filepath.EvalSymlinks(full); err == nil && strings.Contains(resolved, "rocm") {
+		for dir := filepath.Dir(resolved); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+			if _, err := os.Stat(filepath.Join(dir, "include", "hip", "hip_runtime.h")); err == nil {
+				c.ROCm = dir
+				break
+			}
+		}
+	}
+	if c.ROCm == "" && major < 19 {
+		return nil, fault.New(fault.Environment, "is clang %s; 19 or newer is needed", c.Version).At("%s", full)
+	}
+	targets, err := exec.CommandContext(ctx, full, "--print-targets").Output()
+	if err != nil || !bytes.Contains(targets, []byte("amdgcn")) {
+		return nil, fault.New(fault.Environment, "has no amdgcn target").At("%s", full).
+			Hintf("install a clang that has it (Debian's clang-19 does)")
+	}
+	return c, nil
+}
+
+// Source is what to compile: a unit that names every kernel instance, and where its headers are.
+type Source struct {
+	Unit    string   // file
+	Include []string // directories with the kernels and their generated headers
+	Tree    string   // ggml/src/ggml-cuda of an upstream tree, for the real common.cuh; empty: the stand-in
+	Defines []string // as in -D
+}
+
+// compile writes the assembly of src for target into dir and returns its text and the assembled code object.
+func (c *Compiler) compile(ctx context.Context, src Source, target, dir string) (asm, object []byte, err error) {
+	headers := filepath.Join(dir, "standin")
+	if err := standin.Write(headers); err != nil {
+		return nil, nil, err
+	}
+	out := filepath.Join(dir, target+".s")
+	args := []string{"-x", "hip", "--offload-device-only", "--offload-arch=" + target, "-std=c++17", "-O3", "-DNDEBUG",
+		"-DGGML_USE_HIP", "-D__HIP_PLATFORM_AMD__", "-Wno-unused-function", "-S", src.Unit, "-o", out}
+	for _, d := range src.Defines {
+		args = append(args, "-D"+d)
+	}
+	for _, dir := range src.Include {
+		args = append(args, "-I"+dir)
+	}
+	if src.Tree != "" {
+		args = append(args, "-I"+src.Tree, "-I"+filepath.Join(src.Tree, "..", "..", "include"), "-I"+filepath.Join(src.Tree, ".."))
+	} else {
+		args = append(args, "-I"+filepath.Join(headers, standin.Ggml))
+	}
+	if c.ROCm != "" {
+		args = append(args, "--rocm-path="+c.ROCm)
+	} else {
+		args = append(args, "-nogpulib", "-nogpuinc", "-I"+filepath.Join(headers, standin.Hip), "-I"+filepath.Join(headers, standin.Ggml))
+	}
+	if err := c.run(ctx, args...); err != nil {
+		return nil, nil, err
+	}
+	if asm, err = os.ReadFile(out); err != nil {
+		return nil, nil, err
+	}
+	obj := filepath.Join(dir, target+".o")
+	if err := c.run(ctx, "-x", "assembler", "--target=amdgcn-amd-amdhsa", "-mcpu="+target, "-c", out, "-o", obj); err != nil {
+		return nil, nil, err
+	}
+	object, err = os.ReadFile(obj)
+	return asm, object, err
+}
+
+func (c *Compiler) run(ctx context.Context, args ...string) error {
+	cmd := exec.CommandContext(ctx, c.Path, args...)
+	text, err := cmd.CombinedOutput()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		return fault.New(fault.BuildFailed, "%s: %w\n%s", filepath.Base(c.Path), err, bytes.TrimSpace(text))
+	}
+	return nil
+}

@@ -1,0 +1,170 @@
+// Package isa compiles the kernels for AMD GPUs, device side only, and reads from the
+// machine code what each one costs: registers, spills, shared memory, waves per SIMD,
+// dot4 instructions per (query, key) pair, loads by width. Nothing is run: these are
+// properties of the code, not run on AMD hardware.
+package isa
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Kernel is one kernel as compiled for one target.
+type Kernel struct {
+	Name         string         `json:"name"`
+	Target       string         `json:"target"`
+	Dot4         int            `json:"dot4"`          // dot4 instructions in the whole kernel
+	Dot4PerPair  float64        `json:"dot4_per_pair"` // see dot4Use; 0 without dot4
+	VGPR         int            `json:"vgpr"`
+	SGPR         int            `json:"sgpr"`
+	VGPRSpills   int            `json:"vgpr_spills"`
+	SGPRSpills   int            `json:"sgpr_spills"`
+	ScratchBytes int            `json:"scratch_bytes"` // per lane
+	LDSBytes     int            `json:"lds_bytes"`     // static, per workgroup
+	Workgroup    int            `json:"workgroup"`     // most threads it may be launched with
+	Occupancy    int            `json:"occupancy"`     // waves per SIMD, as the compiler reports it
+	Loads        map[string]int `json:"loads"`         // "global_b128": instructions in the whole kernel
+	Dot4Feeds    map[string]int `json:"dot4_feeds"`    // the loads whose results are dot4 operands in the hot loop
+	Hot          map[string]int `json:"hot"`           // instructions of the hot loop by class
+	HotPairs     int            `json:"hot_pairs"`     // (query, key) pairs one lane works on in one turn of the hot loop
+	Repeated     int            `json:"repeated_dot4"` // dot4 in the hot loop whose operands another one has too
+	Symbol       string         `json:"symbol"`
+}
+
+// OtherPerDot4 is the number of vector instructions other than dot4 and memory accesses that the hot loop issues for each dot4.
+func (k Kernel) OtherPerDot4() float64 {
+	if k.Hot[classDot4] == 0 {
+		return 0
+	}
+	return float64(k.Hot[classFMA]+k.Hot[classTrans]+k.Hot[classValu]) / float64(k.Hot[classDot4])
+}
+
+// Report is what Inspect found.
+type Report struct {
+	Compiler      string   `json:"compiler"` // "clang 19.1.7"
+	CompilerMajor int      `json:"compiler_major"`
+	Headers       string   `json:"headers"` // "stand-in" or the upstream tree's
+	Kernels       []Kernel `json:"kernels"`
+}
+
+// Inspect compiles src for each target, jobs at once, and reads the results. Kernels come sorted by target, then name.
+func Inspect(ctx context.Context, c *Compiler, src Source, targets []string, jobs int) (*Report, error) {
+	dir, err := os.MkdirTemp("", "dot4fa-isa")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	found := make([][]Kernel, len(targets))
+	group, gctx := errgroup.WithContext(ctx)
+	group.SetLimit(max(1, jobs))
+	for i, target := range targets {
+		group.Go(func() error {
+			work := filepath.Join(dir, target)
+			if err := os.Mkdir(work, 0o755); err != nil {
+				return err
+			}
+			asm, object, err := c.compile(gctx, src, target, work)
+			if err != nil {
+				return err
+			}
+			found[i], err = read(asm, object, target)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	r := &Report{Compiler: "clang " + c.Version, CompilerMajor: c.Major, Headers: "stand-in", Kernels: slices.Concat(found...)}
+	if src.Tree != "" {
+		r.Headers = src.Tree
+	}
+	return r, nil
+}
+
+// read makes kernels of one target's assembly and code object.
+func read(asm, object []byte, target string) ([]Kernel, error) {
+	meta, err := readMetadata(object)
+	if err != nil {
+		return nil, err
+	}
+	functions, err := parseAsm(asm, func(s string) bool { _, ok := meta[s]; return ok })
+	if err != nil {
+		return nil, err
+	}
+	if len(functions) != len(meta) {
+		return nil, fmt.Errorf("%s: the code object has %d kernels and the assembly %d", target, len(meta), len(functions))
+	}
+	var out []Kernel
+	for _, f := range functions {
+		m := meta[f.symbol]
+		k := Kernel{
+			Name: demangle(f.symbol), Target: target, Symbol: f.symbol,
+			VGPR: m.vgpr, SGPR: m.sgpr, VGPRSpills: m.vgprSpills, SGPRSpills: m.sgprSpills,
+			ScratchBytes: m.scratch, LDSBytes: m.lds, Workgroup: m.maxWorkgroup, Occupancy: f.occupancy,
+			Loads: map[string]int{}, Hot: map[string]int{},
+		}
+		if k.Occupancy == 0 {
+			return nil, fmt.Errorf("%s: %s: the compiler reports no occupancy", target, k.Name)
+		}
+		for _, b := range f.blocks {
+			for _, in := range b.insts {
+				if isDot4(in.op) {
+					k.Dot4++
+				}
+				if space, bits, ok := loadWidth(in.op); ok {
+					k.Loads[fmt.Sprintf("%s_b%d", space, bits)]++
+				}
+			}
+		}
+		hot := f.hotLoop()
+		for _, b := range hot {
+			for _, in := range f.blocks[b].insts {
+				k.Hot[class(in.op)]++
+			}
+		}
+		use := f.dot4s(hot)
+		k.Dot4Feeds, k.HotPairs, k.Repeated = use.feeds, use.pairs, use.count-use.words
+		if use.pairs > 0 {
+			k.Dot4PerPair = float64(use.count) / float64(use.pairs)
+		}
+		out = append(out, k)
+	}
+	slices.SortFunc(out, func(a, b Kernel) int { return strings.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+// Print writes the report as a table.
+func (r *Report) Print(w io.Writer) error {
+	fmt.Fprintf(w, "%s, %s headers; properties of the code, not run on AMD hardware\n", r.Compiler, r.Headers)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	target := ""
+	for _, k := range r.Kernels {
+		if k.Target != target {
+			target = k.Target
+			fmt.Fprintf(t, "\n%s\tdot4\t/pair\tother/dot4\tvgpr\tsgpr\tspills\tscratch\tlds\twaves\tloads\t\n", target)
+		}
+		fmt.Fprintf(t, "%s\t%d\t%g\t%.2f\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t\n", k.Name, k.Dot4, k.Dot4PerPair, k.OtherPerDot4(),
+			k.VGPR, k.SGPR, k.VGPRSpills+k.SGPRSpills, k.ScratchBytes, k.LDSBytes, k.Occupancy, loadsText(k.Loads))
+	}
+	return t.Flush()
+}
+
+func loadsText(loads map[string]int) string {
+	var keys []string
+	for k := range loads {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	for i, k := range keys {
+		keys[i] = fmt.Sprintf("%s:%d", k, loads[k])
+	}
+	return strings.Join(keys, " ")
+}
