@@ -83,6 +83,12 @@ func (c *cacheRepo) lock(ctx context.Context) (unlock func(), err error) {
 // The lock is held.
 func (c *cacheRepo) prepare() error {
 	if !c.exists() {
+		if _, err := os.Lstat(c.dir); err == nil {
+			c.progress.Say("%s is no repository any more: making it anew", c.dir)
+			if err := os.RemoveAll(c.dir); err != nil {
+				return c.cannotWrite(err)
+			}
+		}
 		return c.create(c.dir)
 	}
 	for _, pattern := range []string{"*.lock", "objects/pack/tmp_*", "objects/pack/.tmp-*", "objects/tmp_*", "refs/dot4fa/*.lock"} {
@@ -149,13 +155,14 @@ func noSpace(where string, err error) error {
 		Hintf("free some space there or set DOT4FA_CACHE to a directory with about 200 MiB, then run the command again; nothing half made was left behind")
 }
 
-// aside moves a damaged repository out of the way; restore puts it back.
+// aside moves a repository that is of no use out of the way; restore puts it
+// back.
 func (c *cacheRepo) aside() (restore, drop func(), err error) {
 	old := c.dir + ".damaged"
 	if err := os.RemoveAll(old); err != nil {
 		return nil, nil, c.cannotWrite(err)
 	}
-	if err := os.Rename(c.dir, old); err != nil {
+	if err := os.Rename(c.dir, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, c.cannotWrite(err)
 	}
 	restore = func() {
@@ -165,15 +172,24 @@ func (c *cacheRepo) aside() (restore, drop func(), err error) {
 	return restore, func() { os.RemoveAll(old) }, nil
 }
 
+// remove makes room for a new repository.
+func (c *cacheRepo) remove() error {
+	if err := os.RemoveAll(c.dir); err != nil {
+		return c.cannotWrite(err)
+	}
+	return nil
+}
+
 // refused are git's words for a server that does not have an object or does not
 // give it by id; the others name their own kind of fault.
 var (
-	reRefused = regexp.MustCompile(`(?i)not our ref|unadvertised object|couldn't find remote ref|no such remote ref|remote did not send|bad object|reference not found|object not found`)
+	reRefused = regexp.MustCompile(`(?i)not our ref|unadvertised object|couldn't find remote ref|no such remote ref|remote did not send|reference not found|object not found|support exact sha1`)
 	reNetwork = regexp.MustCompile(`(?i)could not resolve|failed to connect|couldn't connect|connection refused|timed out|timeout|network is unreachable|no route to host|unable to connect|name resolution|no such host|i/o timeout|proxy|temporary failure`)
-	reBroken  = regexp.MustCompile(`(?i)early eof|unexpected eof|unexpected disconnect|hung up|rpc failed|index-pack|connection reset|broken pipe|pack|^eof$|: eof$|transfer closed`)
+	reBroken  = regexp.MustCompile(`(?i)early eof|unexpected eof|unexpected disconnect|hung up|rpc failed|index-pack|connection reset|broken pipe|pack|pkt-len|empty reply|^eof$|: eof$|transfer closed`)
 	reAuth    = regexp.MustCompile(`(?i)authentication|authorization|could not read username|could not read password|terminal prompts disabled|permission denied|host key verification|access denied|http 40[13]|error: 40[13]`)
 	reNoRepo  = regexp.MustCompile(`(?i)not found|does not appear to be a git repository|does not exist|no such file|not valid: is this a git repository`)
 	reTLS     = regexp.MustCompile(`(?i)certificate|ssl|tls|x509`)
+	reLocal   = regexp.MustCompile(`(?i)bad object|bad config|corrupt|loose object|index unavailable|unable to read|could not parse|shallow|not a git repository \(|malformed idx|packfile not found`)
 	reSpace   = regexp.MustCompile(`(?i)no space left|disk quota`)
 )
 
@@ -182,6 +198,13 @@ type refusedError struct{ err error }
 
 func (e *refusedError) Error() string { return e.err.Error() }
 func (e *refusedError) Unwrap() error { return e.err }
+
+// doubtError may be the cache's fault and not the server's: with a new cache
+// the same may work.
+type doubtError struct{ err error }
+
+func (e *doubtError) Error() string { return e.err.Error() }
+func (e *doubtError) Unwrap() error { return e.err }
 
 // judge turns an error of talking to the server into one for the user. A
 // refusal stays recognisable.
@@ -205,6 +228,8 @@ func (c *cacheRepo) judge(err error) error {
 	switch {
 	case errors.Is(err, syscall.ENOSPC), reSpace.MatchString(all):
 		return noSpace(filepath.Dir(c.dir), err)
+	case reLocal.MatchString(all):
+		return &doubtError{at("cannot fetch upstream").Hintf("remove %s and run the command again, or %s", c.dir, local)}
 	case reNetwork.MatchString(all):
 		return at("cannot reach upstream").Hintf("check the network and the proxy settings, or %s", local)
 	case reTLS.MatchString(all):
@@ -218,5 +243,5 @@ func (c *cacheRepo) judge(err error) error {
 	case reBroken.MatchString(all):
 		return at("the connection broke off").Hintf("run the command again, or %s; nothing half made was left behind", local)
 	}
-	return at("cannot fetch upstream").Hintf("run the command again, or %s", local)
+	return &doubtError{at("cannot fetch upstream").Hintf("run the command again, or %s", local)}
 }

@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"bytes"
 	"context"
 	"strings"
 
@@ -32,7 +31,7 @@ func (r *Repo) fetchDates(ctx context.Context, tags []Ref) error {
 		return err
 	}
 	c.progress.Status("fetch: the dates of %d tags", len(missing))
-	opt := &runOptions{dir: c.dir, stdin: bytes.NewReader([]byte(strings.Join(missing, "\n") + "\n"))}
+	opt := &runOptions{dir: c.dir, stdin: strings.NewReader(strings.Join(missing, "\n") + "\n")}
 	_, err = c.git.run(ctx, opt, "fetch", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--depth=1",
 		"--filter=tree:0", "--stdin", "origin")
 	if err = c.judge(err); err != nil {

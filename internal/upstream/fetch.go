@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -33,61 +32,58 @@ func (r *Repo) fetch(ctx context.Context, commits []string, why error) error {
 	if err := r.reopen(); err == nil && !errors.Is(why, gitobj.ErrDamaged) && r.all(ctx, commits) == nil {
 		return nil
 	}
-	rebuild := errors.Is(why, gitobj.ErrDamaged)
-	if !rebuild {
+	var no *refusedError
+	if !errors.Is(why, gitobj.ErrDamaged) {
 		err := r.fetchInto(ctx, commits, true)
 		if err == nil || ctx.Err() != nil || hopeless(err) {
 			return r.fetched(err, commits)
 		}
-		if why == nil { // a new repository: there is nothing old to blame
-			if err = r.fetchInto(ctx, commits, false); err == nil || hopeless(err) {
-				return r.fetched(err, commits)
-			}
-		}
-		why, rebuild = err, true
+		why = err
 	}
-	c.progress.Say("the cache of %s is damaged or cannot be added to (%v): fetching it again", c.loc.text, why)
-	if !c.exists() {
-		return r.fetched(r.fetchInto(ctx, commits, false), commits)
+	if errors.As(why, &no) {
+		c.progress.Say("%s does not give single files: fetching everything", c.loc.text)
+	} else {
+		c.progress.Say("the cache of %s is damaged or cannot be added to (%v): fetching it again", c.loc.text, why)
 	}
 	restore, drop, err := c.aside()
 	if err != nil {
 		return err
 	}
-	if err = r.fetchInto(ctx, commits, true); err != nil && ctx.Err() == nil && !hopeless(err) {
-		err = r.fetchInto(ctx, commits, false)
-	}
-	if err != nil {
-		restore()
-		r.reopen()
-		err = r.fetched(err, commits)
-		if hint := fault.Hint(err); hint != "" && ctx.Err() == nil {
-			return fault.New(fault.Code(err), "the cached repository is damaged (%v), and fetching it again failed: %w", why, err).
-				At("%s", c.dir).Hintf("%s", hint)
+	if err = r.fetchInto(ctx, commits, no == nil); err != nil && no == nil && errors.As(err, &no) {
+		// A commit that is there is not sent again with its files: start over.
+		if err = c.remove(); err == nil {
+			err = r.fetchInto(ctx, commits, false)
 		}
-		return err
 	}
-	drop()
-	return nil
+	if err == nil {
+		drop()
+		return nil
+	}
+	restore()
+	r.reopen()
+	err = r.fetched(err, commits)
+	if hint := fault.Hint(err); hint != "" && ctx.Err() == nil && errors.Is(why, gitobj.ErrDamaged) {
+		return fault.New(fault.Code(err), "the cached repository is damaged (%v), and fetching it again failed: %w", why, err).
+			At("%s", c.dir).Hintf("%s", hint)
+	}
+	return err
 }
 
 // hopeless reports whether another way of fetching the same cannot help.
 func hopeless(err error) bool {
 	var known *fault.Error
-	return errors.As(err, &known)
+	var doubt *doubtError
+	return errors.As(err, &known) && !errors.As(err, &doubt)
 }
 
 // fetched turns a refusal that is left in the end into an unknown commit.
 func (r *Repo) fetched(err error, commits []string) error {
 	var no *refusedError
 	if errors.As(err, &no) {
-		return fault.New(fault.Usage, "upstream does not have commit %s: %v", strings.Join(commits, ", "), no.err).At("%s", r.loc.text).
+		return fault.New(fault.Usage, "upstream does not have commit %s, or does not give it: %v", commits[0], no.err).At("%s", r.loc.text).
 			Hintf("check upstream.commit and upstream.url in the recipe: the commit may be another fork's")
 	}
-	if err != nil && !hopeless(err) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
-		return r.explain(err, commits[0])
-	}
-	return err
+	return r.explain(err, commits[0])
 }
 
 // reopen looks at the cache anew.
@@ -132,10 +128,7 @@ func (r *Repo) fetchInto(ctx context.Context, commits []string, filter bool) err
 		what = r.tag + " (" + what + ")"
 	}
 	c.progress.Say("fetching %s from %s", what, c.loc.text)
-	if c.git == nil {
-		return r.goFetch(ctx, commits)
-	}
-	if err := c.fetchCommits(ctx, commits, r.tag, filter); err != nil {
+	if err := r.fetchCommits(ctx, commits, filter); err != nil {
 		return r.fetched(err, commits)
 	}
 	if err := r.reopen(); err != nil {
@@ -153,6 +146,8 @@ func (r *Repo) fetchInto(ctx context.Context, commits []string, filter bool) err
 					ids = append(ids, f.ID)
 				}
 			}
+		} else if errors.Is(err, gitobj.ErrType) {
+			return r.explain(err, id)
 		} else if err != nil {
 			return err
 		}
@@ -173,43 +168,65 @@ func (r *Repo) fetchInto(ctx context.Context, commits []string, filter bool) err
 }
 
 // fetchCommits fetches commits without their history. The refs it makes keep
-// the objects from being taken for garbage.
-func (c *cacheRepo) fetchCommits(ctx context.Context, commits []string, tag string, filter bool) error {
+// the objects from being taken for garbage. Some servers give nothing by id:
+// then the tag is asked for, if it is that commit.
+func (r *Repo) fetchCommits(ctx context.Context, commits []string, filter bool) error {
+	var specs []string
+	for _, id := range commits {
+		specs = append(specs, "+"+id+":refs/dot4fa/"+id)
+	}
+	get := r.cache.goFetch
+	if r.cache.git != nil {
+		get = r.cache.gitFetch
+	}
+	err := get(ctx, specs, filter)
+	var no *refusedError
+	if errors.As(err, &no) && r.tag != "" && len(commits) == 1 {
+		if id, lsErr := r.lsTag(ctx, r.tag); lsErr == nil && id == commits[0] {
+			err = get(ctx, []string{"+refs/tags/" + r.tag + ":refs/dot4fa/" + id}, filter)
+		}
+	}
+	return err
+}
+
+// gitFetch fetches refspecs with the system's git, with filter without files.
+func (c *cacheRepo) gitFetch(ctx context.Context, specs []string, filter bool) error {
 	args := []string{"fetch", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--depth=1", "--force", "--progress"}
 	if filter {
 		args = append(args, "--filter=blob:none")
 	} else {
 		args = append(args, "--no-filter")
 	}
-	args = append(args, "origin")
-	refspecs := func(from string) []string {
-		var out []string
-		for _, id := range commits {
-			src := id
-			if from != "" {
-				src = from
-			}
-			out = append(out, "+"+src+":refs/dot4fa/"+id)
-		}
-		return out
+	opt := &runOptions{
+		dir:    c.dir,
+		stdin:  strings.NewReader(strings.Join(specs, "\n") + "\n"),
+		status: func(s string) { c.progress.Status("fetch: %s", s) },
 	}
-	opt := &runOptions{dir: c.dir, status: func(s string) { c.progress.Status("fetch: %s", s) }}
-	_, err := c.git.run(ctx, opt, append(args, refspecs("")...)...)
-	err = c.judge(err)
-	var no *refusedError
-	if errors.As(err, &no) && tag != "" && len(commits) == 1 {
-		// Some servers give nothing by id. The tag is believed only when it is
-		// this commit.
-		if refs, lsErr := c.git.lsRemote(ctx, c.loc.url, "refs/tags/"+tag, "refs/tags/"+tag+"^{}"); lsErr == nil {
-			for _, ref := range refs {
-				if ref.id == commits[0] {
-					_, err = c.git.run(ctx, opt, append(args, refspecs("refs/tags/"+tag)...)...)
-					return c.judge(err)
-				}
-			}
-		}
+	_, err := c.git.run(ctx, opt, append(args, "--stdin", "origin")...)
+	return c.judge(err)
+}
+
+// goFetch does the same with go-git, which knows no filter: each commit comes
+// with all its files.
+func (c *cacheRepo) goFetch(ctx context.Context, specs []string, _ bool) error {
+	st := filesystem.NewStorage(osfs.New(c.dir), cache.NewObjectLRUDefault())
+	defer st.Close()
+	rem := gogit.NewRemote(st, &config.RemoteConfig{Name: "origin", URLs: []string{c.loc.url}})
+	opt := &gogit.FetchOptions{
+		Depth: 1, Tags: gogit.NoTags, Force: true,
+		Progress: &tailWriter{status: func(s string) { c.progress.Status("fetch: %s", s) }},
 	}
-	return err
+	for _, s := range specs {
+		opt.RefSpecs = append(opt.RefSpecs, config.RefSpec(s))
+	}
+	err := rem.FetchContext(ctx, opt)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if errors.Is(err, gogit.NoErrAlreadyUpToDate) {
+		return nil
+	}
+	return c.judge(err)
 }
 
 // fetchObjects fetches objects by id in one request.
@@ -218,7 +235,7 @@ func (c *cacheRepo) fetchObjects(ctx context.Context, ids []string) error {
 	opt := &runOptions{
 		dir:    c.dir,
 		config: []string{"fetch.negotiationAlgorithm=noop"},
-		stdin:  bytes.NewReader([]byte(strings.Join(ids, "\n") + "\n")),
+		stdin:  strings.NewReader(strings.Join(ids, "\n") + "\n"),
 		status: func(s string) { c.progress.Status("fetch: %s", s) },
 	}
 	// The options git itself uses to complete a partial clone.
@@ -245,46 +262,6 @@ func (r *Repo) fetchBlobs(ctx context.Context, ids []string) error {
 		return err
 	}
 	return r.reopen()
-}
-
-// goFetch fetches with go-git, which knows no filter: each commit comes with
-// all its files.
-func (r *Repo) goFetch(ctx context.Context, commits []string) error {
-	c := r.cache
-	st := filesystem.NewStorage(osfs.New(c.dir), cache.NewObjectLRUDefault())
-	defer st.Close()
-	rem := gogit.NewRemote(st, &config.RemoteConfig{Name: "origin", URLs: []string{c.loc.url}})
-	var specs []config.RefSpec
-	for _, id := range commits {
-		specs = append(specs, config.RefSpec("+"+id+":refs/dot4fa/"+id))
-	}
-	opt := &gogit.FetchOptions{
-		RefSpecs: specs, Depth: 1, Tags: gogit.NoTags, Force: true,
-		Progress: &tailWriter{status: func(s string) { c.progress.Status("fetch: %s", s) }},
-	}
-	err := rem.FetchContext(ctx, opt)
-	if errors.Is(err, gogit.NoErrAlreadyUpToDate) {
-		err = nil
-	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	if err = c.judge(err); err != nil && r.tag != "" && len(commits) == 1 {
-		var no *refusedError
-		if errors.As(err, &no) {
-			if id, lsErr := r.lsTag(ctx, r.tag); lsErr == nil && id == commits[0] {
-				opt.RefSpecs = []config.RefSpec{config.RefSpec("+refs/tags/" + r.tag + ":refs/dot4fa/" + commits[0])}
-				err = c.judge(rem.FetchContext(ctx, opt))
-			}
-		}
-	}
-	if err != nil {
-		return r.fetched(err, commits)
-	}
-	if err := r.reopen(); err != nil {
-		return err
-	}
-	return r.all(ctx, commits)
 }
 
 // lsTag asks the server which commit a tag is.

@@ -60,20 +60,14 @@ func (e *gitError) Unwrap() error { return e.err }
 
 // message is the line of git's output that says most.
 func (e *gitError) message() string {
-	last := ""
-	for line := range strings.SplitSeq(e.stderr, "\n") {
-		for _, p := range []string{"fatal: ", "error: ", "ERROR: "} {
-			if rest, ok := strings.CutPrefix(line, p); ok && (last == "" || p == "fatal: ") {
-				last = rest
-			}
+	// The first says what happened, the ones after it what followed from that.
+	for _, p := range []string{"remote error: ", "fatal: ", "error: "} {
+		if i := strings.Index(e.stderr, p); i >= 0 {
+			line, _, _ := strings.Cut(strings.TrimPrefix(e.stderr[i:], "fatal: "), "\n")
+			return strings.TrimSpace(line)
 		}
 	}
-	// "fatal: the remote end hung up unexpectedly" and its like hide the cause
-	// that stands before it.
-	if i := strings.Index(e.stderr, "remote error: "); i >= 0 {
-		last, _, _ = strings.Cut(e.stderr[i:], "\n")
-	}
-	return strings.TrimSpace(last)
+	return ""
 }
 
 // run runs git without a terminal, a prompt or hooks, and returns its standard

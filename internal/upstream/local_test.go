@@ -337,7 +337,7 @@ func TestBadLocations(t *testing.T) {
 		"unknown scheme": {Options{Location: "rsync://h/x"}, fault.Usage, "unknown kind of URL rsync://", "https"},
 		"spaces in URL":  {Options{Location: "https://h/a b"}, fault.Usage, "not a URL", "%20"},
 		"short commit":   {Options{Location: r.Dir, Commit: ids[0][:8]}, fault.Usage, "not a full commit id", "40"},
-		"not a commit":   {Options{Location: r.Dir, Commit: r.Git("rev-parse", "HEAD^{tree}")}, fault.Environment, "is a tree, not a commit", ""},
+		"not a commit":   {Options{Location: r.Dir, Commit: r.Git("rev-parse", "HEAD^{tree}")}, fault.Usage, "is a tree, not a commit", "commit's id"},
 		"unknown commit": {Options{Location: r.Dir, Commit: none}, fault.Environment, "does not have commit " + none, "fetch it there"},
 		"bad pattern":    {Options{Location: r.Dir, Commit: ids[0], Exclude: []string{"a["}}, fault.Usage, "exclude pattern", ".gitignore"},
 	} {

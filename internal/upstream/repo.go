@@ -309,7 +309,7 @@ func (r *Repo) fetchTrees(ctx context.Context, commits []string) error {
 		return err
 	}
 	r.progress.Say("fetching %d commits from %s", len(commits), r.loc.text)
-	if err := r.cache.fetchCommits(ctx, commits, "", true); err != nil {
+	if err := r.fetchCommits(ctx, commits, true); err != nil {
 		return r.fetched(err, commits)
 	}
 	return r.reopen()

@@ -155,6 +155,9 @@ func (r *Repo) open(ctx context.Context, commit string) (*Snapshot, error) {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
+		if errors.Is(err, gitobj.ErrType) {
+			return nil, r.explain(err, commit)
+		}
 		last = err
 	}
 	if err := r.fetch(ctx, []string{commit}, last); err != nil {
@@ -229,6 +232,8 @@ func (r *Repo) explain(err error, commit string) error {
 	case errors.As(err, &lack):
 		return fault.New(fault.Environment, "%w", err).At("%s", r.loc.text).
 			Hintf("the build needs it: give a complete repository or a URL, or, if it is not needed, add it to upstream.exclude in the recipe")
+	case errors.Is(err, gitobj.ErrType):
+		return fault.New(fault.Usage, "%w", err).At("%s", r.loc.text).Hintf("give a commit's id")
 	case errors.Is(err, gitobj.ErrDamaged):
 		if r.cache != nil {
 			return fault.New(fault.Environment, "the cached repository is damaged: %w", err).At("%s", r.cache.dir).

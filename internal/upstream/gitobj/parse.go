@@ -43,7 +43,7 @@ func (s *Store) ReadTree(ctx context.Context, id string) ([]Entry, error) {
 		return nil, err
 	}
 	if typ != Tree {
-		return nil, fmt.Errorf("%s is a %s, not a tree", id, typ)
+		return nil, fmt.Errorf("%w: %s is a %s, not a tree", ErrType, id, typ)
 	}
 	return parseTree(id, data)
 }
@@ -87,7 +87,7 @@ func (s *Store) ReadCommit(ctx context.Context, id string) (CommitInfo, error) {
 			}
 			id = to[0]
 		default:
-			return CommitInfo{}, fmt.Errorf("%s is a %s, not a commit", id, typ)
+			return CommitInfo{}, fmt.Errorf("%w: %s is a %s, not a commit", ErrType, id, typ)
 		}
 	}
 	return CommitInfo{}, fmt.Errorf("tag %s is a tag of a tag of a tag", id)

@@ -34,10 +34,11 @@ const (
 	Tag    Type = "tag"
 )
 
-// Errors of Read. Both are wrapped with the object's id.
+// Errors of reading, each wrapped with the object's id.
 var (
 	ErrMissing = errors.New("object missing")
 	ErrDamaged = errors.New("object damaged")
+	ErrType    = errors.New("object of another type")
 )
 
 // cacheSize bounds the memory for delta bases. Neighbouring versions of large
