@@ -76,9 +76,15 @@ func (a *app) runCheck(cmd *cobra.Command, w check.Which) error {
 	if err != nil {
 		return err
 	}
-	commits, err := check.New(repo, edits).Check(ctx, targets, runtime.GOMAXPROCS(0), a.report)
+	checker := check.New(repo, edits)
+	commits, err := checker.Check(ctx, targets, runtime.GOMAXPROCS(0), a.report)
 	if err != nil {
 		return err
+	}
+	for i := range commits {
+		if err := checker.Trace(ctx, w.Pin.Commit, &commits[i]); err != nil {
+			return err
+		}
 	}
 	switch {
 	case a.json:
@@ -108,7 +114,10 @@ func (a *app) printEdits(c check.Commit) error {
 		return err
 	}
 	for _, e := range c.Edits {
-		a.printFailure(e)
+		if e.Failed() {
+			fmt.Fprintln(a.Out)
+			a.printFailure(e)
+		}
 		if e.Status == series.Skipped {
 			fmt.Fprintf(a.Out, "\n%s is skipped: %s\n", e.ID, e.Detail)
 		}
@@ -136,7 +145,7 @@ func (a *app) printCommits(commits []check.Commit) error {
 		for _, e := range commits[i].Failed() {
 			if key := e.ID + string(e.Status); !seen[key] {
 				seen[key] = true
-				fmt.Fprintf(a.Out, "\non %s, the last commit like this:", title(commits[i]))
+				fmt.Fprintf(a.Out, "\non %s, the last of its kind:\n", title(commits[i]))
 				a.printFailure(e)
 			}
 		}
@@ -146,10 +155,7 @@ func (a *app) printCommits(commits []check.Commit) error {
 }
 
 func (a *app) printFailure(e series.Result) {
-	if !e.Failed() {
-		return
-	}
-	fmt.Fprintf(a.Out, "\n%s (patches/%s): %s\n  file   %s\n  place  %s\n  found  %s\n", e.ID, e.Member, e.Status, e.File, e.Place, e.Detail)
+	fmt.Fprintf(a.Out, "%s (patches/%s): %s\n  file   %s\n  place  %s\n  found  %s\n", e.ID, e.Member, e.Status, e.File, e.Place, e.Detail)
 	for _, c := range e.Candidates {
 		fmt.Fprintf(a.Out, "  near   %s:%d  %3.0f%%  %s\n", e.File, c.Line, 100*c.Similarity, c.Text)
 	}

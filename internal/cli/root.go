@@ -15,6 +15,7 @@ import (
 const defaultRecipe = "rdna3"
 
 func (a *app) root() *cobra.Command {
+	cobra.EnableCommandSorting = false // in the order one uses them
 	root := &cobra.Command{
 		Use:   "dot4fa",
 		Short: "Build llama.cpp with a packed16 K cache and DOT4 attention",
@@ -66,6 +67,8 @@ skips what is done already.`,
 	add("series", a.check(), a.explain(), a.diff())
 	add("facts", a.recipes(), a.routes(), a.env(), a.version())
 	root.SetHelpCommand(a.help(root))
+	root.SetHelpCommandGroupID("facts")
+	root.SetCompletionCommandGroupID("facts")
 	return root
 }
 

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
-	"github.com/google/renameio/v2"
 
 	"dot4fa/internal/fault"
 	"dot4fa/internal/upstream"
@@ -269,16 +268,4 @@ func (r *Run) lock(ctx context.Context) (unlock func(), err error) {
 		return nil, environment(err, dir, "cannot lock the work tree")
 	}
 	return func() { _ = l.Close() }, nil
-}
-
-// writeFile puts data under name in the work tree at once, unless it is there.
-func (r *Run) writeFile(name string, data []byte) error {
-	name = filepath.Join(r.Work, filepath.FromSlash(name))
-	if old, err := os.ReadFile(name); err == nil && string(old) == string(data) {
-		return nil
-	}
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		return environment(err, name, "cannot write")
-	}
-	return environment(renameio.WriteFile(name, data, 0o644), name, "cannot write")
 }
