@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strconv"
+	"strings"
 
 	"dot4fa/internal/anchor"
 	"dot4fa/internal/fault"
@@ -322,18 +323,22 @@ func hasLine(cs []anchor.Candidate, line int) bool {
 	return false
 }
 
+// placesOf lists the lines of the first few matches.
 func placesOf(f *anchor.File, found []anchor.Match) string {
-	text := "at line "
-	for i, m := range found {
-		if i == 4 {
-			return text + " …"
-		}
-		if i > 0 {
-			text += ", "
-		}
+	var lines []string
+	last := 0
+	for _, m := range found {
 		start, _ := f.Bytes(m)
 		line, _ := f.Pos(start)
-		text += strconv.Itoa(line)
+		if line == last {
+			continue
+		}
+		last = line
+		if len(lines) == 4 {
+			lines = append(lines, "…")
+			break
+		}
+		lines = append(lines, strconv.Itoa(line))
 	}
-	return text
+	return "at line " + strings.Join(lines, ", ")
 }

@@ -66,7 +66,9 @@ func sum(data []byte) string {
 	return hex.EncodeToString(h[:])
 }
 
-func isReadOnly(err error) bool { return errors.Is(err, syscall.EROFS) }
+const eROFS = syscall.EROFS // a read-only file system
+
+func isReadOnly(err error) bool { return errors.Is(err, eROFS) }
 
 func openTree(dir string) (*tree, error) {
 	root, err := os.OpenRoot(dir)
