@@ -297,9 +297,18 @@ func (c *cacheRepo) list(ctx context.Context) ([]refLine, error) {
 		return nil, c.judge(err)
 	}
 	var out []refLine
+	head := plumbing.ReferenceName("")
+	for _, ref := range list {
+		if ref.Type() == plumbing.SymbolicReference && ref.Name() == plumbing.HEAD {
+			head = ref.Target()
+		}
+	}
 	for _, ref := range list {
 		if ref.Type() == plumbing.HashReference {
 			out = append(out, refLine{ref.Name().String(), ref.Hash().String()})
+			if ref.Name() == head {
+				out = append(out, refLine{"HEAD", ref.Hash().String()})
+			}
 		}
 	}
 	return out, nil

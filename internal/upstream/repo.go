@@ -89,7 +89,11 @@ func (r *Repo) ResolveRef(ctx context.Context, ref string) (string, error) {
 	}
 	low := strings.ToLower(ref)
 	if len(low) >= 4 && len(low) <= 40 && strings.Trim(low, "0123456789abcdef") == "" {
-		return r.resolveShort(ctx, low, refs)
+		id, err := r.resolveShort(ctx, low, refs)
+		if id != "" || err != nil {
+			return id, err
+		}
+		// b99999 could be the start of an id too, but is meant as a release.
 	}
 	e := fault.New(fault.Usage, "unknown ref %s", ref).At("%s", r.loc.text)
 	var names []string
@@ -133,7 +137,8 @@ func (r *Repo) commitOf(ctx context.Context, id string) (string, error) {
 	return c.ID, r.explain(err, id)
 }
 
-// resolveShort completes the start of a commit id.
+// resolveShort completes the start of a commit id; "" when there is none and it
+// may be a release's name as well.
 func (r *Repo) resolveShort(ctx context.Context, start string, refs map[string]string) (string, error) {
 	found := map[string]bool{}
 	if r.cache != nil {
@@ -158,9 +163,12 @@ func (r *Repo) resolveShort(ctx context.Context, start string, refs map[string]s
 		ids = append(ids, id)
 	}
 	sort.Strings(ids)
+	_, release := releaseNumber(start)
 	switch {
 	case len(ids) == 1:
 		return ids[0], nil
+	case len(ids) == 0 && release:
+		return "", nil
 	case len(ids) > 1:
 		return "", fault.New(fault.Usage, "%s is the start of %d commits: %s", start, len(ids), strings.Join(ids, ", ")).At("%s", r.loc.text).
 			Hintf("give more digits")
