@@ -28,6 +28,12 @@ type Tool struct {
 // Found reports whether the program is there.
 func (t Tool) Found() bool { return t.Path != "" }
 
+// Where the vendors' packages install; variables for tests.
+var (
+	installedROCm = "/opt/rocm"
+	installedNVCC = "/usr/local/cuda/bin/nvcc"
+)
+
 // Set is what a build can use on this machine.
 type Set struct {
 	CMake    Tool   `json:"cmake"`
@@ -175,9 +181,9 @@ func rocmRoot(ctx context.Context) string {
 	if runtime.GOOS == "windows" {
 		return ""
 	}
-	dirs, _ := filepath.Glob("/opt/rocm-*")
+	dirs, _ := filepath.Glob(installedROCm + "-*")
 	sort.Slice(dirs, func(i, j int) bool { return versionLess(dirs[j], dirs[i]) })
-	for _, dir := range append([]string{"/opt/rocm"}, dirs...) {
+	for _, dir := range append([]string{installedROCm}, dirs...) {
 		if isROCm(dir) {
 			return dir
 		}
@@ -231,5 +237,5 @@ func nvcc(ctx context.Context) Tool {
 			names = append(names, filepath.Join(dir, "bin", "nvcc"))
 		}
 	}
-	return find(ctx, what, append(names, "/usr/local/cuda/bin/nvcc")...)
+	return find(ctx, what, append(names, installedNVCC)...)
 }

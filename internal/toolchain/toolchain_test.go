@@ -30,6 +30,9 @@ func alone(t *testing.T) (bin string) {
 		t.Setenv(v, "")
 	}
 	t.Setenv("PATH", bin)
+	rocm, nvcc := installedROCm, installedNVCC
+	installedROCm, installedNVCC = filepath.Join(bin, "rocm"), filepath.Join(bin, "cuda")
+	t.Cleanup(func() { installedROCm, installedNVCC = rocm, nvcc })
 	return bin
 }
 
@@ -58,7 +61,13 @@ func TestRequireNamesWhatIsMissing(t *testing.T) {
 }
 
 func TestROCm(t *testing.T) {
-	alone(t)
+	bin := alone(t)
+	for _, v := range []string{"6.2.4", "6.10.0"} {
+		program(t, filepath.Join(bin, "rocm-"+v, "lib", "cmake", "hip", "hip-config.cmake"), "")
+	}
+	if s := Find(context.Background()); s.ROCm != filepath.Join(bin, "rocm-6.10.0") {
+		t.Errorf("of two installations %q was taken", s.ROCm)
+	}
 	root := t.TempDir()
 	t.Setenv("ROCM_PATH", root)
 	ctx := context.Background()
