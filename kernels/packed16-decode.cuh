@@ -29,6 +29,10 @@
 
 #define PACKED16_RED_COLS 2
 
+#ifndef PACKED16_DECODE_AHEAD
+#define PACKED16_DECODE_AHEAD 3 // blocks of 32 bytes per K row in flight
+#endif // PACKED16_DECODE_AHEAD
+
 // Values a lane needs of V at a time: at least 4 rows, so that weights are read 16 bytes wide.
 static constexpr __host__ __device__ int packed16_v_rows(const int D) {
     return PACKED16_V_SUB_TILE*D/(8*PACKED16_DECODE_BN) > 4 ? PACKED16_V_SUB_TILE*D/(8*PACKED16_DECODE_BN) : 4;
@@ -165,7 +169,7 @@ static __device__ __forceinline__ bool packed16_chunk_sums(
 //   dst          null: packed16_merge follows. Otherwise one block has all chunks (grid.x is 1) and merges its columns
 //                itself: f32 [seq][q][head][D]; sinks: n_head floats or null
 template <int D, typename V_t, int ncols>
-static __global__ void __launch_bounds__(PACKED16_DECODE_BN) packed16_decode(
+static __global__ void PACKED16_LAUNCH_BOUNDS(PACKED16_DECODE_BN, 8) packed16_decode(
         const int * __restrict__ Q, const float * __restrict__ Q_scales,
         const char * __restrict__ K, const char * __restrict__ K_scales, const char * __restrict__ V,
         const char * __restrict__ mask, const float * __restrict__ sinks,
@@ -269,27 +273,27 @@ static __global__ void __launch_bounds__(PACKED16_DECODE_BN) packed16_decode(
                 float sum[lpk][ncols];
                 float s[ncols];
 #if PACKED16_Q_IN_SMEM
-                packed16_qk<D, ncols, lpk, lpk>(sum, rows, srows, smem.q[0], smem.qs[0], j);
+                packed16_qk<D, ncols, lpk, lpk, PACKED16_DECODE_AHEAD>(sum, rows, srows, smem.q[0], smem.qs[0], j);
 #else
-                packed16_qk<D, ncols, lpk, lpk>(sum, rows, srows, Q, Q_scales, j);
+                packed16_qk<D, ncols, lpk, lpk, PACKED16_DECODE_AHEAD>(sum, rows, srows, Q, Q_scales, j);
 #endif // PACKED16_Q_IN_SMEM
                 packed16_qk_exchange<ncols, lpk>(s, sum, j);
 
                 // Columns of one query row share its mask value.
                 const int    k    = k0 + t0 + tid;
-                const char * row  = mask + (mask ? (int64_t) q_low*args.nbm1 : 0);
+                int          q    = q_low;
                 int          g    = col0 - q_low*args.gqa;
                 uint32_t     bits = PACKED16_MASK_DEAD;
 #pragma unroll
                 for (int c = 0; c < ncols; ++c) {
                     if ((c == 0 || g == 0) && c < n_mine && k < args.nk) {
-                        bits = mask ? ((const uint16_t *) row)[k] : 0;
+                        bits = mask ? ((const uint16_t *) (mask + (int64_t) q*args.nbm1))[k] : 0;
                     }
                     smem.p[c][t0 + tid] = bits == PACKED16_MASK_DEAD ? PACKED16_LOGIT_DEAD :
                         fmaf(packed16_half_bits(bits), 1.44269504f, s[c]);
                     if (++g == args.gqa) {
-                        g    = 0;
-                        row += args.nbm1;
+                        g = 0;
+                        q++;
                     }
                 }
             }

@@ -48,6 +48,13 @@
 #endif // GGML_USE_HIP
 #endif // PACKED16_Q_IN_SMEM
 
+// Threads of a block, and on AMD the waves per SIMD that the registers must leave room for.
+#ifdef GGML_USE_HIP
+#define PACKED16_LAUNCH_BOUNDS(threads, waves) __launch_bounds__(threads, waves)
+#else
+#define PACKED16_LAUNCH_BOUNDS(threads, waves) __launch_bounds__(threads)
+#endif // GGML_USE_HIP
+
 // What a launch says beside its pointers. Strides are in bytes.
 struct packed16_args {
     int nk;        // KV cells visited
@@ -80,12 +87,29 @@ static __device__ __forceinline__ float packed16_exp2(const float x) {
 #endif // defined(GGML_USE_HIP)
 }
 
+// x, which is the same in all lanes of the warp: the compiler may keep it in a scalar register.
+static __device__ __forceinline__ int packed16_uniform(const int x) {
+#if defined(GGML_USE_HIP)
+    return __builtin_amdgcn_readfirstlane(x);
+#else
+    return x;
+#endif // defined(GGML_USE_HIP)
+}
+
 static __device__ __forceinline__ bool packed16_finite(const float x) {
     return (__float_as_uint(x) & 0x7F800000u) != 0x7F800000u;
 }
 
 static __device__ __forceinline__ float packed16_half_bits(const uint32_t bits) {
     return __half2float(__ushort_as_half((unsigned short) bits));
+}
+
+// Two halves in a word, without a cast that breaks aliasing rules.
+static __device__ __forceinline__ uint32_t packed16_word(const half lo, const half hi) {
+    return (uint32_t) __half_as_ushort(lo) | (uint32_t) __half_as_ushort(hi) << 16;
+}
+static __device__ __forceinline__ half2 packed16_halves(const uint32_t w) {
+    return __halves2half2(__ushort_as_half((unsigned short) (w & 0xFFFF)), __ushort_as_half((unsigned short) (w >> 16)));
 }
 
 // One step of the online softmax. A state (m, l, acc) is multiplied by a and the newcomer by b; a dead newcomer

@@ -16,10 +16,6 @@
 
 #include "packed16-layout.cuh"
 
-#ifndef PACKED16_K_PREFETCH
-#define PACKED16_K_PREFETCH 3 // blocks of K in flight before the one in use: 8 registers per row each
-#endif // PACKED16_K_PREFETCH
-
 // A zero that the compiler does not know, the same in all lanes and not there before all of x is. Added to the address of
 // a block of Q it keeps that block's scalar loads behind the block before: they live in SGPRs, and loaded any earlier, or
 // hoisted out of the loop over K, they would spill.
@@ -91,7 +87,8 @@ static __device__ __forceinline__ void packed16_load_k(int (&k)[nrows][8], const
 
 // sum[r][c]: row r against column c over the blocks lpk*i + j.
 // K, K_scales: the rows. Q, Q_scales: column 0; columns are D/4 words and D/32 floats apart.
-template <int D, int ncols, int nrows, int lpk>
+// ahead: blocks of K in flight before the one in use, 8 registers per row each.
+template <int D, int ncols, int nrows, int lpk, int ahead>
 static __device__ __forceinline__ void packed16_qk(
         float (&sum)[nrows][ncols], const char * const (&K)[nrows], const char * const (&K_scales)[nrows],
         const int * __restrict__ Q, const float * __restrict__ Q_scales, const int j) {
@@ -116,21 +113,24 @@ static __device__ __forceinline__ void packed16_qk(
         }
     }
 
-    // Blocks in flight: a block's K is loaded PREFETCH blocks before its Q, which stays inside its block.
     constexpr int nblocks  = D/32/lpk;
-    constexpr int prefetch = PACKED16_K_PREFETCH < nblocks ? PACKED16_K_PREFETCH : nblocks - 1;
+    constexpr int prefetch = ahead < nblocks ? ahead : nblocks - 1;
     int k[prefetch + 1][nrows][8];
 #pragma unroll
     for (int i = 0; i < prefetch; ++i) {
         packed16_load_k<nrows>(k[i], K, i*lpk + j);
     }
+    // Step = a block of K against a group of columns. The next step's Q may be loaded once the step before this one is done:
+    // two steps in flight, 36 SGPRs.
+    constexpr int group = ncols % 2 == 0 ? 2 : 1;
+
+    int zero_next = packed16_zero_after(sum);
 #pragma unroll
     for (int i = 0; i < nblocks; ++i) {
         const int b = i*lpk + j;
         if (i + prefetch < nblocks) {
             packed16_load_k<nrows>(k[(i + prefetch) % (prefetch + 1)], K, b + prefetch*lpk);
         }
-        const int zero = packed16_zero_after(sum);
 
         float ks[nrows];
         float kb[nrows];
@@ -140,28 +140,32 @@ static __device__ __forceinline__ void packed16_qk(
             kb[r] = -PACKED16_MAGIC_F*ks[r];
         }
 #pragma unroll
-        for (int c = 0; c < ncols; ++c) {
-            const int4 q0 = ((const int4 *) (Q + c*(D/4)))[2*b + zero + 0];
-            const int4 q1 = ((const int4 *) (Q + c*(D/4)))[2*b + zero + 1];
-            const int  q[8] = {q0.x, q0.y, q0.z, q0.w, q1.x, q1.y, q1.z, q1.w};
+        for (int c0 = 0; c0 < ncols; c0 += group) {
+            const int zero = zero_next;
+            zero_next = packed16_zero_after(sum);
 #pragma unroll
-            for (int r = 0; r < nrows; ++r) {
+            for (int c = c0; c < c0 + group; ++c) {
+                const int4 q0 = ((const int4 *) (Q + c*(D/4)))[2*b + zero + 0];
+                const int4 q1 = ((const int4 *) (Q + c*(D/4)))[2*b + zero + 1];
+                const int  q[8] = {q0.x, q0.y, q0.z, q0.w, q1.x, q1.y, q1.z, q1.w};
+#pragma unroll
+                for (int r = 0; r < nrows; ++r) {
 #if PACKED16_SCALE_ONCE
-                int & acc = total[r][c];
+                    int & acc = total[r][c];
 #else
-                int acc = PACKED16_MAGIC_I;
+                    int acc = PACKED16_MAGIC_I;
 #endif // PACKED16_SCALE_ONCE
 #pragma unroll
-                for (int w = 0; w < 8; ++w) {
-                    acc = ggml_cuda_dp4a(k[i % (prefetch + 1)][r][w], q[w], acc);
-                }
+                    for (int w = 0; w < 8; ++w) {
+                        acc = ggml_cuda_dp4a(k[i % (prefetch + 1)][r][w], q[w], acc);
+                    }
 #if !PACKED16_SCALE_ONCE
-                sum[r][c] = fmaf(fmaf(__int_as_float(acc), ks[r], kb[r]), Q_scales[c*(D/32) + b + zero], sum[r][c]);
+                    sum[r][c] = fmaf(fmaf(__int_as_float(acc), ks[r], kb[r]), Q_scales[c*(D/32) + b + zero], sum[r][c]);
 #endif // !PACKED16_SCALE_ONCE
+                }
             }
         }
     }
-
     packed16_zero_after(sum); // nor may the last block sink behind the caller's branches
 
 #if PACKED16_SCALE_ONCE

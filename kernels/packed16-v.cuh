@@ -8,7 +8,7 @@
 //     q8_0   dims 8l .. 8l+7            8 bytes of a 34-byte block, 2-byte aligned, and its scale
 //     q4_0   dims 32(l/4) + 4(l%4) + {0..3, 16..19}   4 bytes of an 18-byte block, 2-byte aligned, and its scale
 //
-// load() only loads, so that several rows can be in flight; unpack() gives exact f32 values. Both quantised
+// load() only loads, so that several rows can be in flight; unpack() gives exact f32 values; value() is one of them, slowly. Both quantised
 // types are unpacked without integer conversions: the quant is put into the mantissa of a power of two and one
 // fused multiply-add takes the offset off and applies the scale. offset*scale has at most 24 significant bits,
 // so the result is the exact product. q4_0: 21 operations for 8 values, q8_0: 18.
@@ -46,6 +46,9 @@ struct packed16_v_f16 {
             v[2*i + 1] = packed16_half_bits(w[i] >> 16);
         }
     }
+    static __device__ __forceinline__ float value(const char * __restrict__ row, const int d) {
+        return packed16_half_bits(((const uint16_t *) row)[d]);
+    }
 };
 
 struct packed16_v_q8_0 {
@@ -67,6 +70,10 @@ struct packed16_v_q8_0 {
         for (int i = 0; i < 8; ++i) {
             v[i] = fmaf((float) (((q[i/4] ^ 0x80808080u) >> 8*(i%4)) & 0xFF), s, o);
         }
+    }
+    static __device__ __forceinline__ float value(const char * __restrict__ row, const int d) {
+        const char * block = row + d/32*34;
+        return packed16_half_bits(*(const uint16_t *) block)*(float) ((const int8_t *) block)[2 + d%32];
     }
 };
 
@@ -99,5 +106,10 @@ struct packed16_v_q4_0 {
         v[6] = fmaf(__uint_as_float((h & 0x00000F00u) | 0x47000000u), s, o8);
         v[3] = fmaf(__uint_as_float((h & 0x0000F000u) | 0x45000000u), s, o12);
         v[7] = fmaf(__uint_as_float((h & 0x000F0000u) | 0x43000000u), s, o16);
+    }
+    static __device__ __forceinline__ float value(const char * __restrict__ row, const int d) {
+        const char * block = row + d/32*18;
+        const int    byte  = ((const uint8_t *) block)[2 + d%16];
+        return packed16_half_bits(*(const uint16_t *) block)*(float) ((d%32 < 16 ? byte & 15 : byte >> 4) - 8);
     }
 };
