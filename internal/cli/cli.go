@@ -41,6 +41,7 @@ type app struct {
 	Streams
 	embedded fs.FS
 	report   *progress.Reporter
+	color    bool // the result may be coloured
 
 	recipe   string
 	upstream string
@@ -60,37 +61,50 @@ func Main(embedded fs.FS) int {
 
 // Run runs one dot4fa command and returns its exit code.
 func Run(ctx context.Context, embedded fs.FS, s Streams, args []string) int {
-	a := &app{Streams: s, embedded: embedded, report: progress.New(s.Err, columns(s.Err))}
+	out := &sticky{w: s.Out}
+	a := &app{
+		Streams:  Streams{s.In, out, s.Err},
+		embedded: embedded,
+		report:   progress.New(s.Err, columns(s.Err)),
+		color:    columns(s.Out) != nil && os.Getenv("NO_COLOR") == "",
+	}
 	root := a.root()
 	root.SetArgs(args)
 	root.SetIn(s.In)
-	root.SetOut(s.Out)
+	root.SetOut(out)
 	root.SetErr(s.Err)
 	err := root.ExecuteContext(ctx)
 	a.report.Clear()
+	if out.err != nil && (err == nil || errors.Is(err, out.err)) {
+		err = fault.New(fault.Failure, "cannot write the result: %w", out.err)
+	}
 	if err == nil {
 		return fault.OK
 	}
 	if ctx.Err() != nil && fault.Code(err) != fault.Interrupted {
 		err = fault.New(fault.Interrupted, "interrupted").Hintf("the same command goes on where this one stopped")
 	}
-	var silent silentError
-	if !errors.As(err, &silent) {
-		fmt.Fprintf(s.Err, "dot4fa: error: %s\n", strings.TrimRight(err.Error(), "\n"))
-		if hint := fault.Hint(err); hint != "" {
-			fmt.Fprintf(s.Err, "dot4fa: hint: %s\n", hint)
-		}
-	}
-	if silent.code != 0 {
-		return silent.code
+	fmt.Fprintf(s.Err, "dot4fa: error: %s\n", strings.TrimRight(err.Error(), "\n"))
+	if hint := fault.Hint(err); hint != "" {
+		fmt.Fprintf(s.Err, "dot4fa: hint: %s\n", hint)
 	}
 	return fault.Code(err)
 }
 
-// silentError is a failure that the printed result already shows.
-type silentError struct{ code int }
+// sticky remembers that something could not be written.
+type sticky struct {
+	w   io.Writer
+	err error
+}
 
-func (e silentError) Error() string { return fmt.Sprintf("exit code %d", e.code) }
+func (s *sticky) Write(p []byte) (int, error) {
+	if s.err != nil {
+		return 0, s.err
+	}
+	var n int
+	n, s.err = s.w.Write(p)
+	return n, s.err
+}
 
 // columns returns a function for the width of w, nil when w is no terminal.
 func columns(w io.Writer) func() int {
@@ -104,12 +118,6 @@ func columns(w io.Writer) func() int {
 		}
 		return 80
 	}
-}
-
-// color reports whether the result may be coloured.
-func (a *app) color() bool {
-	f, ok := a.Out.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
 // note prints a remark on stderr.

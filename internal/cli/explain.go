@@ -118,7 +118,7 @@ whole series or one member of it. Rendered files are not part of it.`,
 			if a.json {
 				return a.printJSON(map[string]string{"diff": string(text)})
 			}
-			if a.color() {
+			if a.color {
 				text = colored(text)
 			}
 			_, err = a.Out.Write(text)

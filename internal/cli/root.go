@@ -69,6 +69,13 @@ skips what is done already.`,
 	root.SetHelpCommand(a.help(root))
 	root.SetHelpCommandGroupID("facts")
 	root.SetCompletionCommandGroupID("facts")
+	root.InitDefaultCompletionCmd()
+	if c, _, err := root.Find([]string{"completion"}); err == nil {
+		c.Args, c.RunE = noCommand, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		for _, shell := range c.Commands() {
+			shell.Args = usageArgs(cobra.NoArgs)
+		}
+	}
 	return root
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"dot4fa/internal/fault"
 	"dot4fa/internal/pipeline"
 )
 
@@ -112,6 +113,12 @@ Ctrl-C stops it; the same command goes on where it stopped.`,
   dot4fa build --recipe cpu --target llama-bench --jobs 2
   dot4fa build --dry-run          # the commands it would run`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("jobs") && o.Jobs < 1 {
+				return fault.New(fault.Usage, "--jobs must be at least 1, not %d", o.Jobs).Hintf("leave it out to choose by cores and free memory")
+			}
+			if contains(o.Targets, "") {
+				return fault.New(fault.Usage, "--target needs the name of a CMake target").Hintf("leave it out to build the recipe's")
+			}
 			r, err := a.run()
 			if err != nil {
 				return err
