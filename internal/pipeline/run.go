@@ -147,9 +147,21 @@ func (r *Run) Series() (*series.Series, error) {
 		edits.Hooks.Next = func(f series.Result) string {
 			return r.Command("explain", f.ID).String()
 		}
+		edits.Hooks.Contains = r.pinContains
 		r.edits = edits
 	}
 	return r.edits, nil
+}
+
+// pinContains reports whether the pin is commit or descends from it.
+func (r *Run) pinContains(commit string) (bool, error) {
+	ctx := context.Background()
+	repo, err := r.Repo(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer repo.Close()
+	return repo.IsAncestor(ctx, commit, r.Recipe.Upstream.Commit)
 }
 
 // Repo opens upstream for reading any number of commits. Close it.
