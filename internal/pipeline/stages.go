@@ -3,18 +3,13 @@ package pipeline
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"dot4fa/internal/build"
 	"dot4fa/internal/fault"
-	"dot4fa/internal/lock"
 	"dot4fa/internal/progress"
-	"dot4fa/internal/recipe"
 	"dot4fa/internal/series"
-	"dot4fa/internal/shell"
 )
 
 // Done is the result of a run: what its stages did.
@@ -236,11 +231,18 @@ func (r *Run) remark(ctx context.Context, _ *Done) error {
 		return err
 	}
 	changed, err := r.changedByHand(ours)
-	if n := len(changed); n > 0 {
-		r.Report.Say("dot4fa: note: %s of upstream's %s changed by hand and built as found: %s",
-			plural(n, "file"), map[bool]string{true: "is", false: "are"}[n == 1], strings.Join(changed[:min(n, 5)], ", ")+map[bool]string{true: ", …"}[n > 5])
+	if err != nil || len(changed) == 0 {
+		return err
 	}
-	return err
+	is, list := "are", strings.Join(changed[:min(len(changed), 5)], ", ")
+	if len(changed) == 1 {
+		is = "is"
+	}
+	if len(changed) > 5 {
+		list += ", …"
+	}
+	r.Report.Say("dot4fa: note: %s of upstream's %s changed by hand and built as found: %s", plural(len(changed), "file"), is, list)
+	return nil
 }
 
 func (r *Run) change(ctx context.Context, d *Done, plan *series.Plan, files []series.Rendered) (string, error) {
@@ -283,141 +285,4 @@ func (r *Run) holdsEdits(plan *series.Plan) (bool, error) {
 		}
 	}
 	return false, err
-}
-
-func (r *Run) configure(ctx context.Context, d *Done) error {
-	return d.stage("configure", func() (string, error) {
-		tools := r.Tools(ctx)
-		tree := build.TreeOf(r.Work)
-		cmd := tree.ConfigureCommand(r.Recipe, tools)
-		want, err := r.configuration(ctx, cmd, tools)
-		if err != nil {
-			return "", err
-		}
-		l, err := r.readLock()
-		if err != nil {
-			return "", err
-		}
-		if l.Fresh(stageConfigure, want.whole) && configured(tree) {
-			return "", nil
-		}
-		stale := !l.Fresh(stageCMake, want.cmake)
-		if err := r.record(l, lock.Stage{Name: stageConfigure}, lock.Stage{Name: stageBuild}); err != nil {
-			return "", err
-		}
-		log, err := tree.Configure(ctx, cmd, stale, r.Report)
-		if err != nil {
-			return "", err
-		}
-		l.Toolchain = nil
-		for _, t := range tools.Tools() {
-			l.Toolchain = append(l.Toolchain, lock.Tool{Name: t.Name, Version: t.Version})
-		}
-		if err := r.record(l, lock.Stage{Name: stageCMake, Fingerprint: want.cmake}, lock.Stage{Name: stageConfigure, Fingerprint: want.whole}); err != nil {
-			return "", err
-		}
-		launcher := "no compiler cache found"
-		if t := tools.Launcher; t.Found() {
-			launcher = "compiler cache " + filepath.Base(t.Path)
-		}
-		return fmt.Sprintf("%s, %s, log %s", r.Recipe.Backend, launcher, log), nil
-	})
-}
-
-// configured reports whether CMake has left what a build starts from.
-func configured(t build.Tree) bool {
-	for _, name := range []string{"CMakeCache.txt", "build.ninja"} {
-		if _, err := os.Stat(filepath.Join(t.Dir, name)); err != nil {
-			return false
-		}
-	}
-	return true
-}
-
-func (r *Run) build(ctx context.Context, d *Done, o BuildOptions) error {
-	targets := r.Recipe.Targets
-	if len(o.Targets) > 0 {
-		targets = o.Targets
-	}
-	tree := build.TreeOf(r.Work)
-	tools := r.Tools(ctx)
-	jobs := build.ChooseJobs(r.Recipe.Backend, o.Jobs)
-	d.Jobs = &jobs
-	err := d.stage("build", func() (string, error) {
-		r.Report.Status("build     %s", jobs)
-		done, err := tree.Compile(ctx, tree.CompileCommand(targets, jobs, tools), r.Report)
-		if err != nil {
-			return "", err
-		}
-		d.Compiled = &done
-		if err := r.recordBuild(targets); err != nil {
-			return "", err
-		}
-		if done.Nothing {
-			return "", nil
-		}
-		return fmt.Sprintf("%s compiled, %s, log %s", plural(done.Units, "unit"), jobs, done.Log), nil
-	})
-	if err != nil {
-		return err
-	}
-	d.Programs = programs(tree, targets)
-	d.Command = runCommand(r.Recipe, d.Programs)
-	return nil
-}
-
-// recordBuild notes in the lock that targets are built from what it describes.
-func (r *Run) recordBuild(targets []string) error {
-	l, err := r.readLock()
-	if err != nil {
-		return err
-	}
-	var from []lock.Stage
-	for _, s := range l.Stages {
-		if s.Name != stageBuild {
-			from = append(from, s)
-		}
-	}
-	return r.record(l, lock.Stage{Name: stageBuild, Fingerprint: lock.Fingerprint(from, targets)})
-}
-
-// programs are the built targets that can be started.
-func programs(t build.Tree, targets []string) []string {
-	var out []string
-	for _, name := range targets {
-		for _, ext := range []string{"", ".exe"} {
-			file := filepath.Join(t.Bin(), name+ext)
-			if info, err := os.Stat(file); err == nil && !info.IsDir() {
-				out = append(out, file)
-			}
-		}
-	}
-	return out
-}
-
-// runCommand is the command that runs the most useful program built, with a
-// packed16 K cache, from any directory. MODEL.gguf stands for the user's model.
-func runCommand(r *recipe.Recipe, programs []string) string {
-	for _, p := range []struct {
-		name string
-		args []string
-	}{
-		{"llama-server", []string{"-m", "MODEL.gguf", "-fa", "on", "-ctk", "packed16"}},
-		{"llama-cli", []string{"-m", "MODEL.gguf", "-fa", "on", "-ctk", "packed16"}},
-		{"llama-bench", []string{"-m", "MODEL.gguf", "-fa", "1", "-ctk", "packed16"}},
-		{"llama-perplexity", []string{"-m", "MODEL.gguf", "-f", "TEXT", "-fa", "on", "-ctk", "packed16"}},
-		{"test-backend-ops", []string{"-o", "PACK_K_PACKED16"}},
-		{"", nil},
-	} {
-		for _, file := range programs {
-			if base := strings.TrimSuffix(filepath.Base(file), ".exe"); base == p.name || p.name == "" {
-				cmd := shell.Command{Path: file, Args: p.args}
-				for _, k := range sortedKeys(r.Env) {
-					cmd.Env = append(cmd.Env, k+"="+r.Env[k])
-				}
-				return cmd.String()
-			}
-		}
-	}
-	return ""
 }

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sort"
 	"strings"
@@ -28,8 +27,6 @@ const (
 	treeFile  = stateDir + "/tree.json" // marks a directory as a work tree of ours
 	indexFile = stateDir + "/files"     // every upstream file as it was checked out
 )
-
-var lookPath = exec.LookPath
 
 // Origin is what a work tree was checked out from.
 type Origin struct {
