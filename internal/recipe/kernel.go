@@ -99,6 +99,6 @@ var kernelKeys = []Key{
 		Doc:   "query heads of one KV head that share a V tile in the dot4 prefill",
 		field: func(k *Kernel) any { return &k.GQAGroup }},
 	{Path: "kernel.scale_once", Kind: Bool, Default: false,
-		Doc:   "apply one scale per K row and not per 32 values: an experiment, its numbers are wrong by design of the format",
+		Doc:   "apply one scale per K row instead of one per 32 values: an experiment for speed, its results are wrong",
 		field: func(k *Kernel) any { return &k.ScaleOnce }},
 }

@@ -136,7 +136,7 @@ func (s *Snapshot) write(ctx context.Context, tmp, dir string) error {
 		if i%step == 0 {
 			s.repo.progress.Status("checkout %d%%", 100*i/len(s.files))
 		}
-		data, err := s.read(ctx, f)
+		data, err := s.load(ctx, f)
 		if err != nil {
 			return err
 		}
@@ -165,6 +165,14 @@ func (s *Snapshot) write(ctx context.Context, tmp, dir string) error {
 		}
 	}
 	return nil
+}
+
+// load reads a file once, without keeping it.
+func (s *Snapshot) load(ctx context.Context, f File) ([]byte, error) {
+	if s.dir != "" {
+		return readDirFile(s.dir, f)
+	}
+	return s.repo.blob(ctx, s.Commit, f)
 }
 
 func writeFile(create creator, name string, perm fs.FileMode, data []byte) error {

@@ -3,6 +3,8 @@ package upstream
 import (
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -183,4 +185,49 @@ func TestRealFetch(t *testing.T) {
 	start = time.Now()
 	checkout(t, s)
 	t.Logf("checkout from the cache: %v", time.Since(start))
+}
+
+// TestRealRecipes: upstream at the pin reads every CMake option the shipped
+// recipes set, and has every target they build that is not our own.
+func TestRealRecipes(t *testing.T) {
+	o, _ := real(t)
+	s := open(t, o)
+	files, err := s.Files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cmake strings.Builder
+	have := map[string]bool{}
+	for _, f := range files {
+		have[f.Path] = true
+		if strings.HasSuffix(f.Path, "CMakeLists.txt") || strings.HasSuffix(f.Path, ".cmake") {
+			data, err := s.ReadFile(f.Path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmake.Write(data)
+		}
+	}
+	for _, name := range []string{"cpu", "rdna3", "cuda"} {
+		r, err := recipe.Load(os.DirFS("../.."), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range r.Cache() {
+			if strings.HasPrefix(e.Key, "CMAKE_") {
+				continue
+			}
+			if !regexp.MustCompile(`\b` + e.Key + `\b`).MatchString(cmake.String()) {
+				t.Errorf("recipe %s sets %s, which upstream does not read", name, e.Key)
+			}
+		}
+		for _, target := range r.Targets {
+			if target == "test-packed16-state" {
+				continue // made by the series
+			}
+			if !have["tests/"+target+".cpp"] && !regexp.MustCompile(`set\(TARGET\s+`+target+`\)`).MatchString(cmake.String()) {
+				t.Errorf("recipe %s builds %s, which upstream does not have", name, target)
+			}
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -49,7 +50,7 @@ func (s *Snapshot) BlobID(name string) (string, error) {
 	return f.ID, err
 }
 
-// ReadFile returns a file's content. The error is fs.ErrNotExist for a path the
+// ReadFile returns a file's content, the caller's to change. The error is fs.ErrNotExist for a path the
 // commit does not have; an excluded path is an error that says so.
 func (s *Snapshot) ReadFile(name string) ([]byte, error) {
 	ctx := context.Background()
@@ -63,15 +64,17 @@ func (s *Snapshot) ReadFile(name string) ([]byte, error) {
 	if s.repo.exclude.Match(name, false) {
 		return nil, fault.New(fault.Usage, "is excluded by the recipe").At("%s", name).Hintf("remove the pattern from upstream.exclude")
 	}
-	return s.read(ctx, f)
-}
-
-// read returns the content of a file's blob.
-func (s *Snapshot) read(ctx context.Context, f File) ([]byte, error) {
 	if s.dir != "" {
 		return readDirFile(s.dir, f)
 	}
-	return s.repo.blob(ctx, s.Commit, f)
+	if b, ok := s.repo.blobs.get(f.ID); ok {
+		return bytes.Clone(b), nil
+	}
+	data, err := s.repo.blob(ctx, s.Commit, f)
+	if err == nil {
+		s.repo.blobs.put(f.ID, bytes.Clone(data))
+	}
+	return data, err
 }
 
 // find looks a path up, by its directories only when the tree was not walked.
@@ -176,12 +179,16 @@ func (s *Snapshot) setFiles(files []File, content string) {
 
 // openDir takes a plain directory as it is.
 func (r *Repo) openDir(ctx context.Context) (*Snapshot, error) {
+	if _, err := os.Lstat(filepath.Join(r.loc.dir, stateDir)); err == nil {
+		return nil, fault.New(fault.Usage, "the directory is a work tree that dot4fa made, not upstream").At("%s", r.loc.text).
+			Hintf("give what it was made from, see its dot4fa.lock")
+	}
 	files, id, err := hashDir(ctx, r.loc.dir, r.exclude.Entry)
 	if err != nil {
 		return nil, fault.New(fault.Environment, "cannot read upstream: %w", err).At("%s", r.loc.text).Hintf("check the permissions of the directory")
 	}
 	if len(files) == 0 {
-		return nil, fault.New(fault.Usage, "the directory has no files").At("%s", r.loc.text).Hintf("give a repository, a URL, or a directory with llama.cpp's files")
+		return nil, fault.New(fault.Usage, "the directory has no files that are not excluded").At("%s", r.loc.text).Hintf("give a repository, a URL, or a directory with llama.cpp's files")
 	}
 	s := &Snapshot{Tree: id, repo: r, dir: r.loc.dir}
 	s.setFiles(files, id)
@@ -264,11 +271,8 @@ func (c *blobCache) put(id string, b []byte) {
 }
 
 // blob returns a file's content, fetching it where the cache lacks it or has a
-// damaged copy. The result must not be changed.
+// damaged copy.
 func (r *Repo) blob(ctx context.Context, commit string, f File) ([]byte, error) {
-	if b, ok := r.blobs.get(f.ID); ok {
-		return b, nil
-	}
 	_, data, err := r.store.Read(ctx, f.ID)
 	if r.cache != nil && (errors.Is(err, gitobj.ErrMissing) || errors.Is(err, gitobj.ErrDamaged)) {
 		if errors.Is(err, gitobj.ErrDamaged) {
@@ -283,9 +287,5 @@ func (r *Repo) blob(ctx context.Context, commit string, f File) ([]byte, error) 
 	if errors.Is(err, gitobj.ErrMissing) {
 		err = &lackError{commit, []File{f}}
 	}
-	if err != nil {
-		return nil, r.explain(err, commit)
-	}
-	r.blobs.put(f.ID, data)
-	return data, nil
+	return data, r.explain(err, commit)
 }

@@ -177,6 +177,10 @@ func (r *Repo) whole(ctx context.Context, commit string) (*Snapshot, error) {
 	if err := s.walk(ctx); err != nil {
 		return nil, err
 	}
+	if len(s.files) == 0 {
+		return nil, fault.New(fault.Usage, "commit %s has no files that are not excluded", short(commit)).At("%s", r.loc.text).
+			Hintf("check upstream.exclude in the recipe")
+	}
 	var lack []File
 	for _, f := range s.files {
 		if !r.store.Has(f.ID) {
