@@ -95,6 +95,16 @@ func (r *Run) recordTree(plan *series.Plan, files []render.File) error {
 	return r.record(l, lock.Stage{Name: stageFetch, Fingerprint: fetched}, lock.Stage{Name: stageApply, Fingerprint: applied})
 }
 
+// recordUnapplied notes that the tree is upstream's again. The files that the
+// configured build lists are gone, so that it is not configured any more.
+func (r *Run) recordUnapplied(l *lock.Lock) error {
+	if l.Recipe.Hash == "" {
+		return nil // there was no lock
+	}
+	l.Upstream.After, l.Files, l.Edits = "", nil, nil
+	return r.record(l, lock.Stage{Name: stageApply}, lock.Stage{Name: stageConfigure}, lock.Stage{Name: stageBuild})
+}
+
 // says is the digest of what an edit says, wherever it is written.
 func says(e *series.Edit) string {
 	probe := ""

@@ -34,7 +34,8 @@ func self(copyRoot string) (program string, args []string) {
 	if err != nil {
 		return "dot4fa", nil
 	}
-	if strings.Contains(filepath.ToSlash(exe), "/go-build") && copyRoot != "" {
+	cache := os.Getenv("GOCACHE")
+	if byGoRun := strings.Contains(filepath.ToSlash(exe), "/go-build") || cache != "" && strings.HasPrefix(exe, cache); byGoRun && copyRoot != "" {
 		return "go", []string{"-C", copyRoot, "run", "."}
 	}
 	if found, err := exec.LookPath("dot4fa"); err == nil && sameFile(found, exe) {

@@ -117,6 +117,10 @@ func (r *Run) Unapply(ctx context.Context) (*Done, error) {
 		return nil, err
 	}
 	defer unlock()
+	l, err := r.readLock()
+	if err != nil {
+		return nil, err
+	}
 	return d, d.stage("unapply", func() (string, error) {
 		// The records in the tree are enough, also for one of another commit.
 		change, err := series.Unapply(ctx, r.Work, nil, nil, series.Options{Waiting: r.waiting})
@@ -124,8 +128,8 @@ func (r *Run) Unapply(ctx context.Context) (*Done, error) {
 			return "", err
 		}
 		d.Change = change
-		if change.Empty() {
-			return "", nil
+		if err := r.recordUnapplied(l); err != nil || change.Empty() {
+			return "", err
 		}
 		return fmt.Sprintf("%s restored, %s removed", plural(len(change.Restored), "file"), plural(len(change.Removed), "rendered file")), nil
 	})
