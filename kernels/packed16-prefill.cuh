@@ -6,6 +6,7 @@
 //
 //     QK        warp w owns BM*group/8 rows, lane t the cells t, t+32, ...: D/4 dot4 per (row, cell), Q wave-uniform (SGPRs on
 //               AMD, broadcast from LDS elsewhere), K from LDS, where it was put with coalesced 16-byte loads
+//               (k_staging none: straight from memory, every warp the same rows)
 //     softmax   inside the warp that owns the row: 5 shuffles for the maximum; the sum stays in the lanes until the end
 //     PV        lane t owns 8 dims (4 at 4t, 4 at D/2 + 4t) of all rows of its warp; at D < 256 groups of D/8 lanes take
 //               every (256/D)th pair of cells and are added up once at the end: 64 accumulators at 8 rows
@@ -49,8 +50,8 @@ struct packed16_prefill_smem {
 
     union {
         struct {
-            int4     k[PACKED16_BN][D/16 + 1]; // 16 bytes of padding: lanes read rows without bank conflicts
-            uint32_t ks[PACKED16_BN][D/64];
+            int4     k[PACKED16_K_STAGING_LDS ? PACKED16_BN : 1][D/16 + 1]; // 16 bytes of padding: no bank conflicts by rows
+            uint32_t ks[PACKED16_K_STAGING_LDS ? PACKED16_BN : 1][D/64];
         };
         uint32_t v[PACKED16_PREFILL_V_ROWS/2][D]; // two halves: rows 2i and 2i+1
     };
@@ -198,15 +199,17 @@ static __global__ void PACKED16_LAUNCH_BOUNDS(PACKED16_PREFILL_THREADS, 4) packe
             continue;
         }
 
-        for (int i = tid; i < PACKED16_BN*(D/16); i += PACKED16_PREFILL_THREADS) {
-            const int r = i / (D/16);
-            smem.k[r][i % (D/16)] = ((const int4 *) (K + (int64_t) min(k0 + r, args.nk - 1)*args.nbk1))[i % (D/16)];
+        if constexpr (PACKED16_K_STAGING_LDS) {
+            for (int i = tid; i < PACKED16_BN*(D/16); i += PACKED16_PREFILL_THREADS) {
+                const int r = i / (D/16);
+                smem.k[r][i % (D/16)] = ((const int4 *) (K + (int64_t) min(k0 + r, args.nk - 1)*args.nbk1))[i % (D/16)];
+            }
+            for (int i = tid; i < PACKED16_BN*(D/64); i += PACKED16_PREFILL_THREADS) {
+                const int r = i / (D/64);
+                smem.ks[r][i % (D/64)] = ((const uint32_t *) (K_scales + (int64_t) min(k0 + r, args.nk - 1)*args.nbs1))[i % (D/64)];
+            }
+            __syncthreads();
         }
-        for (int i = tid; i < PACKED16_BN*(D/64); i += PACKED16_PREFILL_THREADS) {
-            const int r = i / (D/64);
-            smem.ks[r][i % (D/64)] = ((const uint32_t *) (K_scales + (int64_t) min(k0 + r, args.nk - 1)*args.nbs1))[i % (D/64)];
-        }
-        __syncthreads();
 
         float s[cells][nr];
         {
@@ -214,8 +217,14 @@ static __global__ void PACKED16_LAUNCH_BOUNDS(PACKED16_PREFILL_THREADS, 4) packe
             const char * srows[cells];
 #pragma unroll
             for (int c = 0; c < cells; ++c) {
-                rows[c]  = (const char *) smem.k[c*WARP_SIZE + lane];
-                srows[c] = (const char *) smem.ks[c*WARP_SIZE + lane];
+                if constexpr (PACKED16_K_STAGING_LDS) {
+                    rows[c]  = (const char *) smem.k[c*WARP_SIZE + lane];
+                    srows[c] = (const char *) smem.ks[c*WARP_SIZE + lane];
+                } else {
+                    const int64_t k = min(k0 + c*WARP_SIZE + lane, args.nk - 1);
+                    rows[c]  = K        + k*args.nbk1;
+                    srows[c] = K_scales + k*args.nbs1;
+                }
             }
 #if PACKED16_Q_IN_SMEM
             packed16_qk<D, nr, cells, 1, 1>(s, rows, srows, smem.q[warp*nr], smem.qs[warp*nr], 0);

@@ -40,16 +40,16 @@ static __global__ void __launch_bounds__(128) packed16_quantize_q(
             amax[b] = max(amax[b], __shfl_xor_sync(0xFFFFFFFF, amax[b], offset, WARP_SIZE));
         }
     }
-#if PACKED16_SCALE_ONCE
+    if constexpr (PACKED16_SCALE_ONCE) { // one scale for the row
 #pragma unroll
-    for (int b = 1; b < D/32; ++b) {
-        amax[0] = max(amax[0], amax[b]);
-    }
+        for (int b = 1; b < D/32; ++b) {
+            amax[0] = max(amax[0], amax[b]);
+        }
 #pragma unroll
-    for (int b = 1; b < D/32; ++b) {
-        amax[b] = amax[0];
+        for (int b = 1; b < D/32; ++b) {
+            amax[b] = amax[0];
+        }
     }
-#endif // PACKED16_SCALE_ONCE
 #pragma unroll
     for (int b = 0; b < D/32; ++b) {
         const bool  fault = amax[b] >= 0x7F800000u;

@@ -99,17 +99,13 @@ static __device__ __forceinline__ void packed16_qk(
     for (int r = 0; r < nrows; ++r) {
         packed16_load_scales<D>(scales[r], K_scales[r]);
     }
-#if PACKED16_SCALE_ONCE
-    int total[nrows][ncols];
-#endif // PACKED16_SCALE_ONCE
+    int total[nrows][ncols]; // scale_once only
 #pragma unroll
     for (int r = 0; r < nrows; ++r) {
 #pragma unroll
         for (int c = 0; c < ncols; ++c) {
-            sum[r][c] = 0.0f;
-#if PACKED16_SCALE_ONCE
+            sum[r][c]   = 0.0f;
             total[r][c] = PACKED16_MAGIC_I;
-#endif // PACKED16_SCALE_ONCE
         }
     }
 
@@ -150,33 +146,31 @@ static __device__ __forceinline__ void packed16_qk(
                 const int  q[8] = {q0.x, q0.y, q0.z, q0.w, q1.x, q1.y, q1.z, q1.w};
 #pragma unroll
                 for (int r = 0; r < nrows; ++r) {
-#if PACKED16_SCALE_ONCE
-                    int & acc = total[r][c];
-#else
-                    int acc = PACKED16_MAGIC_I;
-#endif // PACKED16_SCALE_ONCE
+                    int acc = PACKED16_SCALE_ONCE ? total[r][c] : PACKED16_MAGIC_I;
 #pragma unroll
                     for (int w = 0; w < 8; ++w) {
                         acc = ggml_cuda_dp4a(k[i % (prefetch + 1)][r][w], q[w], acc);
                     }
-#if !PACKED16_SCALE_ONCE
-                    sum[r][c] = fmaf(fmaf(__int_as_float(acc), ks[r], kb[r]), Q_scales[c*(D/32) + b + zero], sum[r][c]);
-#endif // !PACKED16_SCALE_ONCE
+                    if constexpr (PACKED16_SCALE_ONCE) {
+                        total[r][c] = acc;
+                    } else {
+                        sum[r][c] = fmaf(fmaf(__int_as_float(acc), ks[r], kb[r]), Q_scales[c*(D/32) + b + zero], sum[r][c]);
+                    }
                 }
             }
         }
     }
     packed16_zero_after(sum); // nor may the last block sink behind the caller's branches
 
-#if PACKED16_SCALE_ONCE
+    if constexpr (PACKED16_SCALE_ONCE) {
 #pragma unroll
-    for (int r = 0; r < nrows; ++r) {
+        for (int r = 0; r < nrows; ++r) {
 #pragma unroll
-        for (int c = 0; c < ncols; ++c) {
-            sum[r][c] = (__int_as_float(total[r][c]) - PACKED16_MAGIC_F)*packed16_half_bits(scales[r][0])*Q_scales[c*(D/32)];
+            for (int c = 0; c < ncols; ++c) {
+                sum[r][c] = (__int_as_float(total[r][c]) - PACKED16_MAGIC_F)*packed16_half_bits(scales[r][0] & 0xFFFF)*Q_scales[c*(D/32)];
+            }
         }
     }
-#endif // PACKED16_SCALE_ONCE
 }
 
 // Adds up what the lpk lanes of a group hold: s[c] is the logit of row j on lane j.

@@ -1,0 +1,5 @@
+// The packed16 attention kernels for q4_0 V. One file per V type, so that they compile in parallel.
+
+#include "packed16-instances.cuh"
+
+template void packed16_launch<packed16_v_q4_0>(const packed16_call &, int, cudaStream_t);
