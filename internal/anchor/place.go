@@ -272,7 +272,7 @@ func (f *File) lineEnd(off int) (int, bool) {
 	for {
 		n := bytes.IndexByte(f.src[off:], '\n')
 		if n < 0 {
-			return len(f.src), true
+			return len(f.src), !bytes.HasSuffix(f.src, []byte("\n"))
 		}
 		nl := off + n
 		if s, ok := f.inside(nl); ok {

@@ -68,11 +68,16 @@ func (f *FilePlan) blocks(from, to int, old, now []string) []block {
 		case m < from:
 			shift += delta
 		case m < to:
+			end := s.end + shift + grow + delta
 			k := block{
 				a: lineAt(starts, old, s.start+shift), b: lineAt(starts, old, s.end+shift),
-				c: lineAt(ends, now, s.start+shift+grow), d: lineAt(ends, now, s.end+shift+grow+delta),
+				c: lineAt(ends, now, s.start+shift+grow), d: lineAt(ends, now, end),
 			}
-			k.b, k.d = min(k.b+1, len(old)), min(k.d+1, len(now))
+			if k.b < len(old) { // the line after an insertion, or the rest of the last one
+				k.b, k.d = k.b+1, min(k.d+1, len(now))
+			} else if end > ends[k.d] {
+				k.d++
+			}
 			grow += delta
 			if n := len(all); n > 0 && k.a < all[n-1].b {
 				all[n-1].b, all[n-1].d = max(all[n-1].b, k.b), max(all[n-1].d, k.d)
