@@ -11,7 +11,7 @@
 // Tile, BN = PACKED16_DECODE_BN threads, one chunk at a time:
 //
 //     QK        thread t owns cell t of each BN cells: D/4 dot4 per column, 16-byte loads, then logits to LDS
-//     softmax   a warp owns a column: 4 cells per lane, 5+5 shuffles; weights to LDS, factors of the fold to LDS
+//     softmax   a warp owns a column: CHUNK/32 cells per lane, 5+5 shuffles; weights to LDS, factors of the fold to LDS
 //     PV        D/8 lanes own a V row, 8 dims each; BN*8/D groups of rows; acc[ncols][8] in registers
 //     fold      the groups' sums meet in LDS, PACKED16_RED_COLS columns at a time; thread t keeps its share of the
 //               running result: ncols*D/BN registers
@@ -181,7 +181,7 @@ static __global__ void PACKED16_LAUNCH_BOUNDS(PACKED16_DECODE_BN, 8) packed16_de
     constexpr int rounds = packed16_decode_smem<D, ncols>::rounds;
     constexpr int nout   = packed16_decode_smem<D, ncols>::nout;
     static_assert(BN % WARP_SIZE == 0, "packed16: decode_bn is not whole warps");
-    static_assert(PACKED16_CHUNK % (4*WARP_SIZE) == 0, "packed16: a warp does not own a chunk with 4 cells per lane");
+    static_assert(PACKED16_CHUNK % BN == 0, "packed16: a chunk is not whole tiles");
     static_assert(D/8 <= BN, "packed16: a V row has more lanes than the block");
     static_assert(ncols % nred == 0, "packed16: odd number of columns");
 
@@ -300,24 +300,20 @@ static __global__ void PACKED16_LAUNCH_BOUNDS(PACKED16_DECODE_BN, 8) packed16_de
             __syncthreads();
 
             for (int c = warp; c < ncols; c += nwarps) {
-                constexpr int per = PACKED16_CHUNK/(4*WARP_SIZE);
-                float4 p[per];
-                float  m = PACKED16_MAX_FLOOR;
+                float p[PACKED16_CHUNK/WARP_SIZE];
+                float m = PACKED16_MAX_FLOOR;
 #pragma unroll
-                for (int i = 0; i < per; ++i) {
-                    p[i] = *(const float4 *) &smem.p[c][4*(i*WARP_SIZE + lane)];
-                    m = fmaxf(m, fmaxf(fmaxf(p[i].x, p[i].y), fmaxf(p[i].z, p[i].w)));
+                for (int i = 0; i < PACKED16_CHUNK/WARP_SIZE; ++i) {
+                    p[i] = smem.p[c][i*WARP_SIZE + lane];
+                    m    = fmaxf(m, p[i]);
                 }
                 m = warp_reduce_max(m);
                 float l = 0.0f;
 #pragma unroll
-                for (int i = 0; i < per; ++i) {
-                    p[i].x = packed16_exp2(p[i].x - m);
-                    p[i].y = packed16_exp2(p[i].y - m);
-                    p[i].z = packed16_exp2(p[i].z - m);
-                    p[i].w = packed16_exp2(p[i].w - m);
-                    *(float4 *) &smem.p[c][4*(i*WARP_SIZE + lane)] = p[i];
-                    l += (p[i].x + p[i].y) + (p[i].z + p[i].w);
+                for (int i = 0; i < PACKED16_CHUNK/WARP_SIZE; ++i) {
+                    p[i] = packed16_exp2(p[i] - m);
+                    l   += p[i];
+                    smem.p[c][i*WARP_SIZE + lane] = p[i];
                 }
                 l = warp_reduce_sum(l);
                 if (lane == 0) {

@@ -112,11 +112,11 @@ static packed16_scratch_layout packed16_place(
     // the prefill kernel reads up to a tile past the last row
     const size_t n_rows = (size_t) n_seq*a.n_head*a.nq + (prefill ? PACKED16_BM : 0);
     at.q_payload = scratch.take(n_rows*D);
-    at.q_scales  = scratch.take(n_rows*(D/PACKED16_BLOCK)*sizeof(float));
+    at.q_scales  = scratch.take(n_rows*(D/PACKED16_SCALE_BLOCK)*sizeof(float));
     if (f16_k) {
         const size_t n_cells = (size_t) n_seq*a.n_head_kv*a.nk;
         at.packed_payload = scratch.take(n_cells*D);
-        at.packed_scales  = scratch.take(n_cells*(D/PACKED16_BLOCK)*sizeof(half));
+        at.packed_scales  = scratch.take(n_cells*(D/PACKED16_SCALE_BLOCK)*sizeof(half));
     }
     if (prefill) {
         at.classes = scratch.take((size_t) ((a.nk + PACKED16_BN - 1)/PACKED16_BN)*((a.nq + PACKED16_BM - 1)/PACKED16_BM)*a.n_mask3);

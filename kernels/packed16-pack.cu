@@ -8,7 +8,7 @@ void ggml_cuda_op_pack_k_packed16(ggml_backend_cuda_context & ctx, ggml_tensor *
     const ggml_tensor * k_payload = dst->src[2];
     const ggml_tensor * k_scales  = dst->src[3];
 
-    const int n_blocks = k_cur->ne[0]/PACKED16_BLOCK;
+    const int n_blocks = k_cur->ne[0]/PACKED16_SCALE_BLOCK;
     const int n_tokens = k_cur->ne[1];
     const int mode     = ggml_get_op_params_i32(dst, 0);
 

@@ -170,8 +170,7 @@ func (r *Recipe) checkKernel() *fault.Error {
 		{k.SuperChunk%k.Chunk == 0, "kernel.super_chunk", "a multiple of chunk (" + strconv.Itoa(k.Chunk) + ")", k.SuperChunk},
 		{k.SplitKThreshold%256 == 0, "kernel.splitk_threshold", "a multiple of 256, as upstream pads the cells", k.SplitKThreshold},
 		{k.Chunk%k.DecodeBN == 0, "kernel.decode_bn", "a divisor of chunk (" + strconv.Itoa(k.Chunk) + ")", k.DecodeBN},
-		{k.DecodeBN%k.VSubTile == 0, "kernel.v_sub_tile", "a divisor of decode_bn (" + strconv.Itoa(k.DecodeBN) + ")", k.VSubTile},
-		{k.BM*k.BN >= 64 && k.BM*k.BN <= 1024, "kernel.bn", "bm * bn between 64 and 1024 threads (bm is " + strconv.Itoa(k.BM) + ")", k.BN},
+		{k.BM <= 32 || k.GQAGroup == "single", "kernel.bm", "at most 32 with gqa_group " + k.GQAGroup + ", whose heads each take as many rows", k.BM},
 	} {
 		if !c.ok {
 			return bad(r.at(c.key), "%s cannot be %d", c.key, c.have).Hintf("want %s", c.want)

@@ -257,7 +257,8 @@ func TestConfigSaysWhatBroke(t *testing.T) {
 		"chunk does not divide split_size":     func(k *recipe.Kernel) { k.SplitSize = 64 },
 		"chunk does not divide super_chunk":    func(k *recipe.Kernel) { k.SuperChunk = 64 },
 		"verify_max_nq is outside":             func(k *recipe.Kernel) { k.VerifyMaxNQ = 9 },
-		"bm * bn is the prefill workgroup":     func(k *recipe.Kernel) { k.BM = 4 },
+		"bm * gqa_group is not whole rows":     func(k *recipe.Kernel) { k.BM = 4 },
+		"bn is not one or two cells per lane":  func(k *recipe.Kernel) { k.BN = 16 },
 		"not whole blocks of 32":               func(k *recipe.Kernel) { k.HeadSizes = []int{80} },
 		"gqa_group is":                         func(k *recipe.Kernel) { k.GQAGroup = "quad" },
 	} {

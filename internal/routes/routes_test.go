@@ -16,7 +16,7 @@ func kernel() recipe.Kernel {
 	return recipe.Kernel{
 		HeadSizes: []int{64, 128, 256}, VTypes: []string{"f16", "q8_0", "q4_0"}, KScale: "absmax",
 		Chunk: 128, SuperChunk: 1024, SplitSize: 512, SplitKThreshold: 2048, DecodeBN: 64, VSubTile: 8,
-		VerifyMaxNQ: 8, BatchInvariant: true, PrefillVariant: "auto", BM: 8, BN: 8, KStaging: "none", GQAGroup: "single",
+		VerifyMaxNQ: 8, BatchInvariant: true, PrefillVariant: "auto", BM: 64, BN: 64, KStaging: "lds", GQAGroup: "single",
 	}
 }
 
