@@ -16,8 +16,24 @@ func WriteSchema(w io.Writer) error {
 	for _, k := range Keys() {
 		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", k.Path, k.allowedText(), k.DefaultText(), k.Doc)
 	}
-	return tw.Flush()
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, "\n"+MergeRules)
+	return err
 }
+
+// MergeRules says in words what extends does.
+const MergeRules = `A recipe that extends another:
+  a single value replaces the inherited one
+  a list replaces the inherited list as a whole; nothing is appended
+  cmake, env, kernel and upstream are merged key by key
+  a null (~) under cmake or env takes the inherited entry away
+  name and summary are not inherited
+  upstream.commit and upstream.tag are one pin and are given together
+The recipe extended is looked for beside the file first, then among those that
+come with dot4fa. At most eight may lie under one another.
+`
 
 // DefaultText is the default as it would be written in a recipe, "-" for none.
 func (k Key) DefaultText() string {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"dot4fa/internal/fault"
+	"dot4fa/internal/shell"
 	"dot4fa/internal/upstream/gitobj"
 )
 
@@ -165,7 +166,7 @@ func (r *Repo) needHistory() error {
 func (r *Repo) shallow(err error) error {
 	if errors.Is(err, gitobj.ErrMissing) {
 		return fault.New(fault.Environment, "the repository's history is not complete: %w", err).At("%s", r.loc.text).
-			Hintf("run git -C %s fetch --unshallow, or give a full clone", r.loc.text)
+			Hintf("run git -C %s fetch --unshallow, or give a full clone", shell.Quote(r.loc.text))
 	}
 	return r.explain(err, "")
 }

@@ -264,7 +264,7 @@ func TestLackingBlobs(t *testing.T) {
 		t.Errorf("error = %v", err)
 	}
 	_, err = Open(ctx, Options{Location: r.Dir, Commit: ids[0]})
-	expect(t, err, fault.Environment, "the repository is incomplete", "fetch it there")
+	expect(t, err, fault.Environment, "the repository is incomplete", "complete repository")
 
 	// At reads single files: the rest may be missing.
 	repo, err := OpenRepo(ctx, Options{Location: r.Dir})

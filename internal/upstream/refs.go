@@ -10,6 +10,7 @@ import (
 
 	"dot4fa/internal/fault"
 	"dot4fa/internal/nearest"
+	"dot4fa/internal/shell"
 	"dot4fa/internal/upstream/gitobj"
 )
 
@@ -32,7 +33,7 @@ func (r *Repo) refs(ctx context.Context) (map[string]string, error) {
 	}
 	if _, err := os.Stat(filepath.Join(r.loc.common, "reftable")); err == nil {
 		return nil, fault.New(fault.Environment, "the repository keeps its refs in a reftable").At("%s", r.loc.text).
-			Hintf("give a full commit id, or run git -C %s refs migrate --ref-format=files", r.loc.text)
+			Hintf("give a full commit id, or run git -C %s refs migrate --ref-format=files", shell.Quote(r.loc.text))
 	}
 	list, err := r.store.Refs()
 	if err != nil {

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"dot4fa/internal/fault"
+	"dot4fa/internal/shell"
 	"dot4fa/internal/upstream/exclude"
 	"dot4fa/internal/upstream/gitobj"
 )
@@ -244,13 +245,14 @@ func (r *Repo) explain(err error, commit string) error {
 				Hintf("remove that directory and run the command again with a network")
 		}
 		return fault.New(fault.Environment, "the repository is damaged: %w", err).At("%s", r.loc.text).
-			Hintf("run git -C %s fsck, or give another repository", r.loc.text)
+			Hintf("run git -C %s fsck, or give another repository", shell.Quote(r.loc.text))
 	case errors.Is(err, gitobj.ErrMissing):
-		e := fault.New(fault.Environment, "the repository does not have commit %s: %w", commit, err).At("%s", r.loc.text)
 		if commit == "" || r.store != nil && r.store.Has(commit) {
-			e = fault.New(fault.Environment, "the repository is incomplete: %w", err).At("%s", r.loc.text)
+			return fault.New(fault.Environment, "the repository is incomplete: %w", err).At("%s", r.loc.text).
+				Hintf("run git -C %s fsck to see what it lacks, or give a complete repository or a URL", shell.Quote(r.loc.text))
 		}
-		return e.Hintf("fetch it there (git -C %s fetch <url> %s), or give a URL or a repository that has it", r.loc.text, commit)
+		return fault.New(fault.Environment, "the repository does not have commit %s", commit).At("%s", r.loc.text).
+			Hintf("fetch it there (git -C %s fetch <url> %s), or give a URL or a repository that has it", shell.Quote(r.loc.text), commit)
 	}
 	return fault.New(fault.Environment, "cannot read the repository: %w", err).At("%s", r.loc.text).Hintf("give another repository or a URL")
 }
