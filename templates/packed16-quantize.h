@@ -7,8 +7,8 @@
 // - s is what gets stored, and the values are rounded against the stored s, not against the exact one
 // - mode 1 (mse) then refits s = f16(sum(x*q) / sum(q*q)) once and rounds again with it
 // - an infinite or NaN value, or an s beyond f16, gives s = NaN (0x7E00) and q = 0: the fault shows in whatever reads it
-// - every step is one correctly rounded f32 operation, so that all implementations give the same bytes. The sums of mode
-//   1 run in ascending order; a compiler that fuses their multiply and add would change them, see the barrier below
+// - every step is one correctly rounded f32 operation, so that all implementations give the same bytes. The sum of mode 1
+//   runs in ascending order; see PACKED16_ROUNDED for what compilers would make of it
 //
 // q is stored as bytes in the order of the values; four of them are one little-endian word of the payload.
 
@@ -24,12 +24,17 @@ enum packed16_mode {
     PACKED16_MSE    = 1,
 };
 
-// keeps a product from being fused into the addition that follows: GCC contracts across statements by default, the other
-// compilers only inside of one
-#if defined(__GNUC__) && !defined(__clang__)
+// The value of x as it is now, rounded to f32: not fused with the operation before or after, not reordered with others, and
+// no constant that a division could be turned into a multiplication by. GCC fuses across statements by default; with
+// -ffast-math, which Intel's compilers switch on by themselves, all of it happens.
+#if defined(__GNUC__) || defined(__clang__)
 #    define PACKED16_ROUNDED(x) __asm__("" : "+m"(x))
 #else
 #    define PACKED16_ROUNDED(x) ((void) 0)
+#endif
+
+#if defined(_MSC_VER)
+#    pragma fp_contract(off)
 #endif
 
 static inline uint32_t packed16_bits(float f) {
@@ -96,16 +101,21 @@ static inline float packed16_refit(const float * x, const int8_t * q) {
     int32_t qq = 0; // at most 32*127*127: exact in f32 as well
 
     for (int i = 0; i < PACKED16_BLOCK; i++) {
-#if defined(__clang__)
-#    pragma STDC FP_CONTRACT OFF
-#endif
         float product = x[i]*(float) q[i];
         PACKED16_ROUNDED(product);
         xq = xq + product;
+        PACKED16_ROUNDED(xq);
         qq += (int32_t) q[i]*q[i];
     }
 
     return qq == 0 ? 0.0f : xq/(float) qq;
+}
+
+// the scale of a block before it is rounded to its type
+static inline float packed16_absmax_scale(uint32_t max_magnitude) {
+    float divisor = 127.0f;
+    PACKED16_ROUNDED(divisor);
+    return packed16_float(max_magnitude)/divisor;
 }
 
 static inline uint32_t packed16_max_magnitude(const float * x) {
@@ -122,7 +132,7 @@ static inline uint16_t packed16_quantize_block(const float * x, enum packed16_mo
     const uint32_t amax = packed16_max_magnitude(x);
 
     if (amax < 0x7F800000u) {
-        uint16_t s = packed16_f32_to_f16(packed16_float(amax)/127.0f);
+        uint16_t s = packed16_f32_to_f16(packed16_absmax_scale(amax));
         if (s < 0x7C00) {
             packed16_round_block(x, packed16_inverse(packed16_f16_to_f32(s)), q);
             if (mode == PACKED16_MSE) {
@@ -151,7 +161,7 @@ static inline float packed16_quantize_query_block(const float * x, int8_t * q) {
         return packed16_float(0x7FC00000u);
     }
 
-    float s = packed16_float(amax)/127.0f;
+    float s = packed16_absmax_scale(amax);
     if (s < 0x1p-126f) {
         s = 0.0f;
     }
