@@ -223,3 +223,47 @@ func TestFullDisk(t *testing.T) {
 		expect(t, err, fault.Environment, "cannot write to the cache", "DOT4FA_CACHE")
 	})
 }
+
+// TestMixedFetches: git and go-git fetch into one cache in turn, as when git is
+// installed or removed in between.
+func TestMixedFetches(t *testing.T) {
+	for _, order := range [][]string{{"", "none", ""}, {"none", "", "none"}} {
+		r, ids := upstreamRepo(t)
+		srv := serve(t, r)
+		o := Options{Location: srv.url(), CacheDir: t.TempDir(), Exclude: someExcluded}
+		for i, git := range order {
+			o.Git, o.Commit = git, ids[i]
+			s := open(t, o)
+			if data, err := s.ReadFile("ggml/src/ggml-cuda/a.cuh"); err != nil || string(data) != "#pragma once\n" {
+				t.Errorf("%q, commit %d: %q, %v", order, i, data, err)
+			}
+		}
+		o.Commit = ids[0]
+		p := &said{}
+		o.Progress = p
+		same(t, listing(t, checkout(t, open(t, o))), wanted())
+		if p.text() != "" {
+			t.Errorf("%q: the first commit was lost: %s", order, p.text())
+		}
+		tidy(t, o.CacheDir)
+	}
+}
+
+// TestFindGit: only a git that can fetch lists of objects is used.
+func TestFindGit(t *testing.T) {
+	for version, want := range map[string]bool{
+		"git version 2.39.5": true, "git version 2.30.0": true, "git version 2.47.1 (Apple Git-154)": true, "git version 3.0.0-rc1": true,
+		"git version 2.29.9": false, "git version 1.8.3.1": false, "hub 1.0": false, "": false,
+	} {
+		script := filepath.Join(t.TempDir(), "git")
+		if err := os.WriteFile(script, []byte("#!/bin/sh\necho '"+version+"'\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if got := findGit(ctx, script) != nil; got != want {
+			t.Errorf("%q is used: %v, want %v", version, got, want)
+		}
+	}
+	if findGit(ctx, "/no/such/git") != nil {
+		t.Error("a git that is not there is used")
+	}
+}

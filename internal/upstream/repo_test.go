@@ -79,6 +79,21 @@ func TestResolveRef(t *testing.T) {
 	})
 }
 
+// TestReftable: refs go-git cannot read are said to be so; ids still work.
+func TestReftable(t *testing.T) {
+	r, ids := upstreamRepo(t)
+	if err := os.Mkdir(filepath.Join(r.Dir, ".git/reftable"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	repo := openRepo(t, Options{Location: r.Dir})
+	_, err := repo.ResolveRef(ctx, "b1")
+	expect(t, err, fault.Environment, "reftable", "refs migrate")
+	if id, err := repo.ResolveRef(ctx, ids[0]); err != nil || id != ids[0] {
+		t.Errorf("ResolveRef of an id = %s, %v", id, err)
+	}
+	open(t, Options{Location: r.Dir, Commit: ids[0]})
+}
+
 // TestAmbiguous: commits whose ids start alike are listed.
 func TestAmbiguous(t *testing.T) {
 	r := gittest.New(t)

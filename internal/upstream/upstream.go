@@ -78,7 +78,8 @@ func Open(ctx context.Context, o Options) (*Snapshot, error) {
 	return s, nil
 }
 
-// Repo is a place upstream is read from, at any number of commits.
+// Repo is a place upstream is read from, at any number of commits. It and its
+// snapshots are for one goroutine at a time: reading may fetch.
 type Repo struct {
 	loc      location
 	exclude  *exclude.List
