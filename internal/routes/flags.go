@@ -85,7 +85,7 @@ func Flags(k recipe.Kernel) []Flag {
 			Effect: "cells from which decode and verify go split-K"},
 		{ID: flagSplitSize, Name: dot4Prefix + "DECODE_SPLITK_SIZE", Kind: "int", Min: k.Chunk, Max: 1 << 16, Step: k.Chunk, Default: strconv.Itoa(k.SplitSize), Status: Active,
 			Note:   "whole chunks, kernel.chunk of the recipe, so that the result does not depend on it",
-			Effect: "cells one workgroup of split-K stage 1 visits"},
+			Effect: fmt.Sprintf("cells one workgroup of split-K stage 1 visits; unset, what fills the device: %d, or less, where there are few, %d where there are many", k.SplitSize, k.SuperChunk)},
 		{ID: "DECODE_TIMING", Name: dot4Prefix + "DECODE_TIMING", Kind: "bool", Allowed: bools, Default: "0", Status: Active,
 			Effect: "log the time of each attention call at debug level; it waits for the call, so it slows decode down"},
 		{ID: "K_SCALE_MODE", Name: "GGML_CUDA_ROCM_PACKED16_K_SCALE_MODE", Kind: "name", Allowed: []string{"absmax", "mse"}, Default: k.KScale, Status: Active,

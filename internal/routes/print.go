@@ -37,7 +37,7 @@ func PrintTable(w io.Writer, k recipe.Kernel, env Env, asJSON bool) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "ROUTE\tNQ\tNK\tSPLIT-K\tKERNEL")
 	for _, r := range Table(k) {
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", r.Name, r.nq(), r.depth(env), r.splits(env), r.Kernel)
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", r.Name, r.nq(), r.depth(env), r.splits(k, env), r.Kernel)
 	}
 	if err := tw.Flush(); err != nil {
 		return err
@@ -48,7 +48,7 @@ func PrintTable(w io.Writer, k recipe.Kernel, env Env, asJSON bool) error {
 	}
 	fmt.Fprintln(w, "\nA packed16 K takes no route, and the context is not created, when")
 	for _, r := range Reasons(k) {
-		if r.ID != "OTHER_K" && r.ID != "F16_MODE_OFF" && r.ID != "F16_BESIDE_CACHE" {
+		if r.ID != "OTHER_K" && r.ID != "F16_MODE_OFF" && r.ID != "BESIDE_CACHE" {
 			fmt.Fprintf(w, "  %s: %s\n", r.Text, r.Instead)
 		}
 	}
@@ -85,11 +85,11 @@ func (r Row) depth(env Env) string {
 }
 
 // splits writes how the row's cells are split under env.
-func (r Row) splits(env Env) string {
+func (r Row) splits(k recipe.Kernel, env Env) string {
 	if !r.Split || !env.on(flagSplitK) {
 		return "no"
 	}
-	s := "by " + strconv.Itoa(env.value[flagSplitSize])
+	s := "by " + splitText(k, env.value[flagSplitSize], env.set[flagSplitSize])
 	if r.Depth == AnyDepth {
 		s += " from nk " + strconv.Itoa(env.value[flagThreshold])
 	}

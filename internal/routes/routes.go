@@ -24,7 +24,7 @@ type Shape struct {
 	GQA         int    // query heads per KV head; 0 when not a whole number
 	MaxBias     bool   // ALiBi
 	Softcap     bool   // logit softcap
-	OtherMask   bool   // a mask that is not f16
+	OtherMask   bool   // a mask that is not f16, or not the same for all heads
 	Misaligned  bool   // a head's K payload or V row does not begin on 16 bytes
 	MatrixCores bool   // the device runs the matrix-tile prefill
 }
@@ -120,7 +120,7 @@ func Reasons(k recipe.Kernel) []Reason {
 	return []Reason{
 		{"OTHER_K", "K is neither packed16 nor f16", "use -ctk packed16"},
 		{"F16_MODE_OFF", "K is f16 and f16-K mode is off", "use -ctk packed16, or " + dot4Prefix + "KQ_FULL_FA=1"},
-		{"F16_BESIDE_CACHE", "K is f16 and packed16 was asked for by the environment, which leaves this context alone", "use -ctk packed16, or --spec-draft-type-k packed16 for a draft"},
+		{"BESIDE_CACHE", "K is not packed16, and the environment asked for packed16 in another context", "use -ctk packed16, or --spec-draft-type-k packed16 for a draft"},
 		{"KQ_OFF", dot4Prefix + "KQ=0 turns off the only kernels that read a packed16 K", "unset it, or use -ctk f16"},
 		{"EMPTY", "no query rows or no KV cells", q8},
 		{"HEAD_SIZE", "the head size is not one of " + joinInts(k.HeadSizes), q8},
@@ -129,7 +129,7 @@ func Reasons(k recipe.Kernel) []Reason {
 		{"GQA", "the query heads per KV head are not a whole number from 1 to " + strconv.Itoa(MaxGQA), q8},
 		{"SOFTCAP", "logit softcap is not implemented", q8},
 		{"MAX_BIAS", "ALiBi (max_bias) is not implemented", q8},
-		{"MASK_TYPE", "the mask is not f16", q8},
+		{"MASK_TYPE", "the mask is not f16, or not the same for all heads", q8},
 		{"MISALIGNED", "a row of a head does not begin on 16 bytes", q8},
 		{"VARIANT_DEVICE", "the prefill variant asked for needs matrix cores and the device has none", "use " + dot4Prefix + "KQ_VARIANT=auto"},
 	}
@@ -141,6 +141,7 @@ type Decision struct {
 	Reason  string // a Reason's ID; "" when a row was taken
 	Variant string // prefill: the kernel
 	Split   int    // cells per split; 0 when one workgroup takes them all
+	Asked   bool   // Split is the environment's; otherwise the device's size decides, from chunk to super_chunk
 }
 
 // Route says which route a call takes with kernels built with k under env.
@@ -156,10 +157,10 @@ func Route(s Shape, k recipe.Kernel, env Env) Decision {
 		if !env.on(flagKQ) {
 			return Decision{Route: Refused, Reason: "KQ_OFF"}
 		}
+	case env.on(flagCache):
+		return Decision{Route: Upstream, Reason: "BESIDE_CACHE"}
 	case s.K != "f16":
 		return away("OTHER_K", required)
-	case env.on(flagCache):
-		return Decision{Route: Upstream, Reason: "F16_BESIDE_CACHE"}
 	case !env.on(flagKQ) || !env.on(flagFullFA):
 		return away("F16_MODE_OFF", required)
 	}
@@ -173,7 +174,7 @@ func Route(s Shape, k recipe.Kernel, env Env) Decision {
 		}
 		d := Decision{Route: row.ID}
 		if row.Split && long {
-			d.Split = env.value[flagSplitSize]
+			d.Split, d.Asked = env.value[flagSplitSize], env.set[flagSplitSize]
 		}
 		if row.ID != "PREFILL" {
 			return d
@@ -245,7 +246,7 @@ func Line(k recipe.Kernel, env Env, matrixCores bool) string {
 			s += " nk >= " + from
 		}
 		if r.Split && split {
-			s += " splits of " + strconv.Itoa(env.value[flagSplitSize])
+			s += " splits of " + splitText(k, env.value[flagSplitSize], env.set[flagSplitSize])
 			if r.Depth == AnyDepth {
 				s += " from nk " + from
 			}
@@ -260,6 +261,14 @@ func Line(k recipe.Kernel, env Env, matrixCores bool) string {
 		parts = append(parts, s)
 	}
 	return strings.Join(parts, " | ")
+}
+
+// splitText writes how many cells a split has.
+func splitText(k recipe.Kernel, split int, asked bool) string {
+	if asked {
+		return strconv.Itoa(split)
+	}
+	return fmt.Sprintf("%d to %d", k.Chunk, k.SuperChunk)
 }
 
 // nq writes the row's range of query rows.
@@ -290,7 +299,7 @@ func (d Decision) Why(k recipe.Kernel) string {
 		text += ", " + d.Variant
 	}
 	if d.Split > 0 {
-		text += fmt.Sprintf(", splits of %d cells", d.Split)
+		text += ", splits of " + splitText(k, d.Split, d.Asked) + " cells"
 	}
 	return text
 }
