@@ -234,6 +234,9 @@ ggml_cuda_packed16_answer ggml_cuda_packed16_supports(const int device, const gg
         case PACKED16_ROUTE_UPSTREAM:
             return GGML_CUDA_PACKED16_NOT_OURS;
         case PACKED16_ROUTE_REFUSED:
+            if (op->src[1]->type != GGML_TYPE_I32) { // upstream has a kernel for it, which the user ruled out: the CPU is no answer
+                GGML_ABORT("packed16: GGML_CUDA_FA_ROUTE_REQUIRE is set: %s", packed16_why(d).c_str());
+            }
             packed16_log_refusal(op, d);
             return GGML_CUDA_PACKED16_REFUSED;
         default:
