@@ -27,6 +27,9 @@ struct llama_context_params;
 // Elements of one K row in the cache of this type, for n_embd_k_gqa values of K.
 uint32_t llama_packed16_row_size(ggml_type type_k, uint32_t n_embd_k_gqa);
 
+// Whether the K rotation, made for quantised caches, is meant for this type: for packed16 only where the recipe says so.
+bool llama_packed16_rotates(ggml_type type_k);
+
 // The scales that belong to payload k, in the same ggml context and with the same number of cells and streams.
 ggml_tensor * llama_packed16_new_scales(ggml_context * ctx, const ggml_tensor * k);
 

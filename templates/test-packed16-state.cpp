@@ -3,180 +3,18 @@
 //
 //   test-packed16-state MODEL [TEXT-FILE]     MODEL may come from LLAMA_TEST_PACKED16_MODEL; without one exits with 77
 //
-// Greedy tokens decide, and next to them the logits: bit for bit where the same cells are read in the same order,
-// within MAX_KLD where only the order of summation differs.
+// Logits decide. They are the same bit for bit where the same cells are read in the same order and in batches of the same
+// size. Elsewhere sums run in another order: there the divergence stays under a bound, and each greedy token is chosen
+// again or is as good as tied. The bound is wider for a q4_0 V, whose coarse steps turn a last bit into a step: an f16 K
+// beside it shows the same 6e-5 between decode and prefill.
 
-#include "llama-cpp.h"
-#include "llama.h"
+#include "test-packed16-state.h"
 
-#include "../src/llama-packed16-name.h"
-
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <functional>
 #include <iterator>
-#include <string>
-#include <vector>
 
-using tokens_t = std::vector<llama_token>;
-using logits_t = std::vector<float>;
-
-static constexpr int    SKIPPED  = 77;
-static constexpr int    N_PROMPT = 300; // more than one padding step of 256 cells
-static constexpr int    N_NEW    = 24;
-static constexpr double MAX_KLD  = 1e-5;
-
-static llama_model * model;
-static int           n_vocab;
-static int           n_failed;
-
-static void check(bool ok, const std::string & what) {
-    printf("  %-4s %s\n", ok ? "ok" : "FAIL", what.c_str());
-    fflush(stdout);
-    n_failed += !ok;
-}
-
-struct options {
-    ggml_type type_k  = LLAMA_TYPE_K_PACKED16;
-    ggml_type type_v  = GGML_TYPE_F16;
-    uint32_t  n_seq   = 1;
-    bool      unified = false;
-
-    llama_flash_attn_type flash_attn = LLAMA_FLASH_ATTN_TYPE_AUTO;
-};
-
-static llama_context_ptr new_context(const options & opt) {
-    auto params = llama_context_default_params();
-
-    params.n_ctx           = 1024*opt.n_seq;
-    params.n_batch         = 512;
-    params.n_ubatch        = 512;
-    params.n_seq_max       = opt.n_seq;
-    params.n_outputs_max   = 512;
-    params.n_outputs_max_per_seq = 512;
-    params.n_threads       = 2;
-    params.n_threads_batch = 2;
-    params.kv_unified      = opt.unified;
-    params.flash_attn_type = opt.flash_attn;
-    params.type_k          = opt.type_k;
-    params.type_v          = opt.type_v;
-
-    return llama_context_ptr(llama_init_from_model(model, params));
-}
-
-struct entry {
-    llama_token  token;
-    llama_pos    pos;
-    llama_seq_id seq;
-};
-
-// Decodes one batch; returns the logits of every entry.
-static std::vector<logits_t> decode(llama_context * ctx, const std::vector<entry> & entries) {
-    llama_batch batch = llama_batch_init(entries.size(), 0, 1);
-    for (const auto & e : entries) {
-        const int i = batch.n_tokens++;
-        batch.token[i]     = e.token;
-        batch.pos[i]       = e.pos;
-        batch.n_seq_id[i]  = 1;
-        batch.seq_id[i][0] = e.seq;
-        batch.logits[i]    = 1;
-    }
-    const int rc = llama_decode(ctx, batch);
-    llama_batch_free(batch);
-    if (rc != 0) {
-        fprintf(stderr, "llama_decode returned %d\n", rc);
-        exit(1);
-    }
-
-    std::vector<logits_t> res;
-    for (size_t i = 0; i < entries.size(); i++) {
-        const float * p = llama_get_logits_ith(ctx, i);
-        res.emplace_back(p, p + n_vocab);
-    }
-    return res;
-}
-
-static std::vector<logits_t> prefill(llama_context * ctx, const tokens_t & tokens, llama_pos pos, llama_seq_id seq) {
-    std::vector<entry> entries;
-    for (llama_token t : tokens) {
-        entries.push_back({ t, pos++, seq });
-    }
-    return decode(ctx, entries);
-}
-
-static llama_token best(const logits_t & logits) {
-    return std::max_element(logits.begin(), logits.end()) - logits.begin();
-}
-
-struct result {
-    tokens_t              tokens;
-    std::vector<logits_t> logits;
-};
-
-// The N_NEW greedy tokens of a sequence whose next token at position pos is first.
-static result generate(llama_context * ctx, llama_token first, llama_pos pos, llama_seq_id seq) {
-    result res;
-    llama_token t = first;
-    for (int i = 0; i < N_NEW; i++) {
-        res.tokens.push_back(t);
-        res.logits.push_back(decode(ctx, { { t, pos + i, seq } })[0]);
-        t = best(res.logits.back());
-    }
-    return res;
-}
-
-static bool same_bits(const std::vector<logits_t> & a, const std::vector<logits_t> & b) {
-    return a == b;
-}
-
-static double kld(const std::vector<logits_t> & p, const std::vector<logits_t> & q) {
-    double sum = 0;
-    for (size_t i = 0; i < p.size(); i++) {
-        const double mp = *std::max_element(p[i].begin(), p[i].end());
-        const double mq = *std::max_element(q[i].begin(), q[i].end());
-        double zp = 0;
-        double zq = 0;
-        for (int j = 0; j < n_vocab; j++) {
-            zp += exp(p[i][j] - mp);
-            zq += exp(q[i][j] - mq);
-        }
-        for (int j = 0; j < n_vocab; j++) {
-            const double lp = p[i][j] - mp - log(zp);
-            const double lq = q[i][j] - mq - log(zq);
-            sum += exp(lp)*(lp - lq);
-        }
-    }
-    return sum/p.size();
-}
-
-static void check_equal(const result & got, const result & want, const std::string & what) {
-    check(got.tokens == want.tokens, what + ": same tokens");
-    check(same_bits(got.logits, want.logits), what + ": same logits, bit for bit");
-}
-
-static void check_close(const result & got, const result & want, const std::string & what) {
-    check(got.tokens == want.tokens, what + ": same tokens");
-    const double d = kld(want.logits, got.logits);
-    char buf[64];
-    snprintf(buf, sizeof(buf), ": mean KLD %.2e, at most %.0e", d, MAX_KLD);
-    check(d <= MAX_KLD, what + buf);
-}
-
-// What every test compares with: the prompt in one batch, then greedy tokens.
-struct reference {
-    llama_context_ptr     ctx;
-    std::vector<logits_t> prompt;
-    result                next;
-
-    reference(const options & opt, const tokens_t & tokens, llama_seq_id seq = 0) : ctx(new_context(opt)) {
-        prompt = prefill(ctx.get(), tokens, 0, seq);
-    }
-    llama_token first() const { return best(prompt.back()); }
-};
+static constexpr int SKIPPED = 77;
 
 static void test_quality(const options & opt, const tokens_t & tokens) {
     options f16 = opt;
@@ -196,10 +34,7 @@ static void test_decode_agrees_with_prefill(const options & opt, const tokens_t 
     for (size_t i = 0; i < tokens.size(); i++) {
         singly.push_back(decode(ctx.get(), { { tokens[i], (llama_pos) i, 0 } })[0]);
     }
-    const double d = kld(ref.prompt, singly);
-    char buf[96];
-    snprintf(buf, sizeof(buf), "decode agrees with prefill: mean KLD %.2e, at most %.0e", d, MAX_KLD);
-    check(d <= MAX_KLD, buf);
+    check_kld(kld(ref.prompt, singly), max_kld(opt), "decode agrees with prefill");
 }
 
 static void test_state(const options & opt, const tokens_t & tokens) {
@@ -230,7 +65,7 @@ static void test_state(const options & opt, const tokens_t & tokens) {
         }
         llama_memory_seq_rm(llama_get_memory(other.get()), 0, -1, -1);
         check(llama_state_seq_set_data(other.get(), seq.data(), seq.size(), 0) == seq.size(), "sequence state: read into scattered cells");
-        check_close(generate(other.get(), ref.first(), n, 0), ref.next, "sequence state");
+        check_close(opt, follow(other.get(), ref.next, n, 0), ref.next, "sequence state");
     }
     {
         auto flags = LLAMA_STATE_SEQ_FLAGS_ON_DEVICE;
@@ -294,22 +129,20 @@ static void test_parallel(const options & opt, const tokens_t & a, const tokens_
         two.unified = unified;
         auto ctx = new_context(two);
 
-        const tokens_t * prompt[2] = { &a, &b };
-        llama_token      next  [2];
-        result           got   [2];
-        for (int s = 0; s < 2; s++) {
-            next[s] = best(prefill(ctx.get(), *prompt[s], 0, s).back());
-        }
+        prefill(ctx.get(), a, 0, 0);
+        prefill(ctx.get(), b, 0, 1);
+        result got[2] = { { alone[0].tokens, {} }, { alone[1].tokens, {} } };
         for (int i = 0; i < N_NEW; i++) {
-            const auto logits = decode(ctx.get(), { { next[0], (llama_pos) a.size() + i, 0 }, { next[1], (llama_pos) b.size() + i, 1 } });
+            const auto logits = decode(ctx.get(), {
+                { alone[0].tokens[i], (llama_pos) a.size() + i, 0 },
+                { alone[1].tokens[i], (llama_pos) b.size() + i, 1 },
+            });
             for (int s = 0; s < 2; s++) {
-                got[s].tokens.push_back(next[s]);
                 got[s].logits.push_back(logits[s]);
-                next[s] = best(logits[s]);
             }
         }
         for (int s = 0; s < 2; s++) {
-            check_close(got[s], alone[s], std::string(unified ? "unified cache" : "stream each") + ", sequence " + std::to_string(s) + " as alone");
+            check_close(opt, got[s], alone[s], std::string(unified ? "one cache for both" : "a stream each") + ", sequence " + std::to_string(s) + " as alone");
         }
     }
 }
