@@ -40,6 +40,10 @@ var (
 		operator __attribute__ __declspec co_return co_await co_yield`)
 )
 
+// reach is how many tokens may stand between a name and the brace of its
+// definition. It bounds the time that text which is no C++ can cost.
+const reach = 2048
+
 func wordSet(words string) map[string]bool {
 	m := map[string]bool{}
 	for _, w := range strings.Fields(words) {
@@ -218,7 +222,7 @@ func (f *File) typeDef(i int, key string) (Def, bool) {
 	if key == "enum" && f.isAny(j, "class", "struct") {
 		j = f.next(j)
 	}
-	for j < len(f.toks) {
+	for j < min(len(f.toks), i+reach) {
 		switch {
 		case f.is(j, "{"):
 			if d.Name == "" { // typedef struct { … } name;
@@ -231,7 +235,7 @@ func (f *File) typeDef(i int, key string) (Def, bool) {
 		case f.is(j, "["):
 			j = f.after(j)
 		case f.is(j, ":") && d.Name != "":
-			for j = f.next(j); j < len(f.toks) && !f.isAny(j, "{", ";", ")", "}"); j = f.next(j) {
+			for j = f.next(j); j < min(len(f.toks), i+reach) && !f.isAny(j, "{", ";", ")", "}"); j = f.next(j) {
 			}
 			d.Open = j
 			return d, f.is(j, "{")
@@ -319,7 +323,7 @@ func (f *File) after(i int) int {
 
 // name reads a qualified name at token i and returns the token after it.
 func (f *File) name(i int) (name string, next int, ok bool) {
-	for i < len(f.toks) {
+	for end := min(len(f.toks), i+64); i < end; {
 		switch {
 		case f.is(i, "~") && f.kind(f.next(i), Ident):
 			name += "~"
@@ -387,7 +391,7 @@ func (f *File) templateArgs(i int) (string, int) {
 // list: qualifiers, a trailing return type, a constructor's initialisers.
 func (f *File) body(i int) (int, bool) {
 	loose := false // after -> or requires anything but a brace or ; may stand
-	for i < len(f.toks) {
+	for end := min(len(f.toks), i+reach); i < end; {
 		switch {
 		case f.is(i, "{"):
 			return i, true
@@ -416,7 +420,7 @@ func (f *File) body(i int) (int, bool) {
 
 // initialisers reads a(…), b{…}, C<T>(…) and returns the { after them.
 func (f *File) initialisers(i int) (int, bool) {
-	for i < len(f.toks) {
+	for end := min(len(f.toks), i+reach); i < end; {
 		_, j, ok := f.name(i)
 		if !ok {
 			return 0, false

@@ -44,13 +44,17 @@ func (f *File) statement(i int) int {
 
 // label reports whether the colon at token i ends case X, default, a goto label
 // or an access specifier.
-func (f *File) label(i int) bool {
+func (f *File) label(i int) bool { return f.labelAfter(i, 8) }
+
+// labelAfter is label where at most colons colons before the one at i may be
+// labels themselves.
+func (f *File) labelAfter(i, colons int) bool {
 	first := i
 	for p := f.prev(i); p >= 0 && i-p < 32; p = f.prev(p) {
 		if f.isAny(p, "case", "default", "public", "private", "protected") {
 			return true
 		}
-		if f.is(p, "?") || f.is(p, ":") && !f.label(p) {
+		if f.is(p, "?") || f.is(p, ":") && (colons == 0 || !f.labelAfter(p, colons-1)) {
 			return false
 		}
 		if f.isAny(p, ";", "{", "}", ":") {
