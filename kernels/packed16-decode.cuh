@@ -8,15 +8,17 @@
 // depend on nq, on the other rows, on the split or on the route. A chunk that is dead for a column folds as an
 // exact no-op; one that is dead for the whole block is not read.
 //
-// Tile, BN = PACKED16_DECODE_BN threads, one chunk at a time:
+// Tile, T = PACKED16_DECODE_THREADS threads (two tiles of DECODE_BN cells side by side), one chunk at a time:
 //
-//     QK        thread t owns cell t of each BN cells: D/4 dot4 per column, 16-byte loads, then logits to LDS
+//     mask      thread t reads the mask of cell t for each query row, into LDS; a vote skips dead chunks
+//     QK        thread t owns cell t of each T cells: D/4 dot4 per column, 16-byte loads that are under way before the vote
 //     softmax   a warp owns a column: CHUNK/32 cells per lane, 5+5 shuffles; weights to LDS, factors of the fold to LDS
-//     PV        D/8 lanes own a V row, 8 dims each; BN*8/D groups of rows; acc[ncols][8] in registers
+//     PV        D/8 lanes own a V row, 8 dims each; T*8/D groups of rows; acc[ncols][8] in registers; the rows of the
+//               next pass, and before QK those of the first, are loaded ahead
 //     fold      the groups' sums meet in LDS, PACKED16_RED_COLS columns at a time; thread t keeps its share of the
-//               running result: ncols*D/BN registers
+//               running result: ncols*D/T registers
 //
-// LDS: ncols*CHUNK*4 bytes of weights and BN*8*PACKED16_RED_COLS*4 of sums: 3 + 4 KiB for 6 columns and BN 64.
+// LDS: ncols*CHUNK*4 bytes of weights and T*8*PACKED16_RED_COLS*4 of sums: 3 + 8 KiB for 6 columns and T 128.
 // Bytes per cell and KV head at D=256: 272 of K, 144 of q4_0 V, read once for all columns of the block.
 // Instructions per (query head, cell) at 6 columns: 64 dot4 and 16 fma (QK); 256 fma and 21/6*32 unpack (PV).
 //
@@ -33,50 +35,66 @@
 #define PACKED16_DECODE_AHEAD 3 // blocks of 32 bytes per K row in flight
 #endif // PACKED16_DECODE_AHEAD
 
-// Values a lane needs of V at a time: at least 4 rows, so that weights are read 16 bytes wide.
+// V rows a lane has in hand: at least 4, so that weights are read 16 bytes wide.
 static constexpr __host__ __device__ int packed16_v_rows(const int D) {
     return PACKED16_V_SUB_TILE*D/(8*PACKED16_DECODE_BN) > 4 ? PACKED16_V_SUB_TILE*D/(8*PACKED16_DECODE_BN) : 4;
 }
 
 template <int D, int ncols>
 struct packed16_decode_smem {
-    static constexpr int BN     = PACKED16_DECODE_BN;
+    static constexpr int T      = PACKED16_DECODE_THREADS;
     static constexpr int nred   = ncols < PACKED16_RED_COLS ? ncols : PACKED16_RED_COLS;
     static constexpr int rounds = ncols/nred;
-    static constexpr int nout   = (nred*D + BN - 1)/BN; // outputs of a thread in one round
+    static constexpr int nout   = (nred*D + T - 1)/T; // outputs of a thread in one round
 
     // Column, within a round, of output o of thread t: known at compile time unless a column is narrower than the block.
-    static __device__ __forceinline__ int column(const int o, const int t) { return D % BN == 0 ? o*BN/D : (o*BN + t)/D; }
+    static __device__ __forceinline__ int column(const int o, const int t) { return D % T == 0 ? o*T/D : (o*T + t)/D; }
 
     union {
         struct {
-            float p[ncols][PACKED16_CHUNK];    // logits, then weights
-            float red[BN*8/D][nred][D];        // sums of the groups
-            float m[ncols], l[ncols];          // running state, kept by the lane that owns the column
-            float a[ncols], b[ncols];          // factors of this chunk's fold
-            int   alive[2][BN/WARP_SIZE];      // by parity of the chunk
-            int   redo[2][BN/WARP_SIZE];
+            alignas(16) float p[ncols][PACKED16_CHUNK]; // mask, then logits, then weights
+            alignas(16) float red[T*8/D][nred][D];      // sums of the groups
+            float m[ncols], l[ncols];                   // running state, kept by the lane that owns the column
+            float a[ncols], b[ncols];                   // factors of this chunk's fold
+            int   alive[2][T/WARP_SIZE];                // by parity of the chunk
+            int   redo[2][T/WARP_SIZE];
         };
         packed16_merge_smem merge;
     };
 #if PACKED16_Q_IN_SMEM
-    int   q[ncols][D/4];
-    float qs[ncols][D/32];
+    alignas(16) int q[ncols][D/4];
+    float           qs[ncols][D/32];
 #endif // PACKED16_Q_IN_SMEM
 };
 
-// acc[c][i] = sum of weight*value over this group's rows of the chunk.
-template <int D, typename V_t, int ncols, bool guard>
-static __device__ __forceinline__ void packed16_pv(
-        float (&acc)[ncols][8], const float (&p)[ncols][PACKED16_CHUNK], const char * __restrict__ V, const int64_t nbv1,
-        const int k0, const int nk) {
-    constexpr int lanes = D/8;
-    constexpr int step  = packed16_v_rows(D);
-    constexpr int pass  = step*PACKED16_DECODE_BN/lanes;
+// A lane's share of V rows: which rows of a chunk, and loading some of them.
+template <int D, typename V_t>
+struct packed16_v_rows_of {
+    static constexpr int lanes = D/8;
+    static constexpr int step  = packed16_v_rows(D);
+    static constexpr int pass  = step*PACKED16_DECODE_THREADS/lanes; // rows of the block
     static_assert(PACKED16_CHUNK % pass == 0, "packed16: a chunk is not whole passes over V");
 
-    const int lane = threadIdx.x % lanes;
-    const int row0 = threadIdx.x / lanes * step;
+    V_t raw[step];
+
+    static __device__ __forceinline__ int first() { return threadIdx.x/lanes*step; }
+
+    // Rows past the last cell have weight 0; they read the last row again.
+    __device__ __forceinline__ void load(const char * __restrict__ V, const int nbv1, const int k, const int nk) {
+#pragma unroll
+        for (int r = 0; r < step; ++r) {
+            raw[r].load(V + (int64_t) min(k + r, nk - 1)*nbv1, threadIdx.x % lanes);
+        }
+    }
+};
+
+// acc[c][i] = sum of weight*value over this group's rows of the chunk, the first of which are in `ahead`.
+template <bool guard, int D, typename V_t, int ncols>
+static __device__ __forceinline__ void packed16_pv(
+        float (&acc)[ncols][8], const float (&p)[ncols][PACKED16_CHUNK], packed16_v_rows_of<D, V_t> & ahead,
+        const char * __restrict__ V, const int nbv1, const int k0, const int nk) {
+    constexpr int step = packed16_v_rows_of<D, V_t>::step;
+    constexpr int pass = packed16_v_rows_of<D, V_t>::pass;
 
 #pragma unroll
     for (int c = 0; c < ncols; ++c) {
@@ -85,30 +103,27 @@ static __device__ __forceinline__ void packed16_pv(
             acc[c][i] = 0.0f;
         }
     }
-    // Rows past the last cell have weight 0; they read the last row again.
 #pragma unroll 1
-    for (int k = row0; k < PACKED16_CHUNK; k += pass) {
-        V_t raw[step];
+    for (int k = ahead.first(); k < PACKED16_CHUNK; k += pass) {
+        float v[step][8];
 #pragma unroll
         for (int r = 0; r < step; ++r) {
-            raw[r].load(V + (int64_t) min(k0 + k + r, nk - 1)*nbv1, lane);
+            ahead.raw[r].unpack(v[r]);
+        }
+        if (k + pass < PACKED16_CHUNK) {
+            ahead.load(V, nbv1, k0 + k + pass, nk);
         }
 #pragma unroll
-        for (int r4 = 0; r4 < step; r4 += 4) {
-            float v[4][8];
+        for (int c = 0; c < ncols; ++c) {
 #pragma unroll
-            for (int r = 0; r < 4; ++r) {
-                raw[r4 + r].unpack(v[r]);
-            }
-#pragma unroll
-            for (int c = 0; c < ncols; ++c) {
+            for (int r4 = 0; r4 < step; r4 += 4) {
                 const float4 w4 = *(const float4 *) &p[c][k + r4];
                 const float  w[4] = {w4.x, w4.y, w4.z, w4.w};
 #pragma unroll
                 for (int r = 0; r < 4; ++r) {
 #pragma unroll
                     for (int i = 0; i < 8; ++i) {
-                        acc[c][i] = fmaf(w[r], guard && w[r] == 0.0f ? 0.0f : v[r][i], acc[c][i]);
+                        acc[c][i] = fmaf(w[r], guard && w[r] == 0.0f ? 0.0f : v[r4 + r][i], acc[c][i]);
                     }
                 }
             }
@@ -116,12 +131,12 @@ static __device__ __forceinline__ void packed16_pv(
     }
 }
 
-// part[r][o] = the chunk's sum for output o*BN + t of the nred columns of round r. Returns whether all of mine are finite.
-template <typename V_t, bool guard, int D, int ncols, int rounds, int nout>
+// part[r][o] = the chunk's sum for output o*T + t of the nred columns of round r. Returns whether all of mine are finite.
+template <bool guard, typename V_t, int D, int ncols, int rounds, int nout>
 static __device__ __forceinline__ bool packed16_chunk_sums(
-        float (&part)[rounds][nout], packed16_decode_smem<D, ncols> & smem,
+        float (&part)[rounds][nout], packed16_decode_smem<D, ncols> & smem, packed16_v_rows_of<D, V_t> & ahead,
         const char * __restrict__ V, const int nbv1, const int k0, const int nk) {
-    constexpr int BN   = PACKED16_DECODE_BN;
+    constexpr int T    = PACKED16_DECODE_THREADS;
     constexpr int nred = packed16_decode_smem<D, ncols>::nred;
 
     const int tid   = threadIdx.x;
@@ -129,7 +144,7 @@ static __device__ __forceinline__ bool packed16_chunk_sums(
     const int group = tid / (D/8);
 
     float acc[ncols][8];
-    packed16_pv<D, V_t, ncols, guard>(acc, smem.p, V, nbv1, k0, nk);
+    packed16_pv<guard>(acc, smem.p, ahead, V, nbv1, k0, nk);
 
     bool finite = true;
 #pragma unroll
@@ -146,11 +161,11 @@ static __device__ __forceinline__ bool packed16_chunk_sums(
 #pragma unroll
         for (int o = 0; o < nout; ++o) {
             float sum = 0.0f;
-            if (nred*D % BN == 0 || o*BN + tid < nred*D) {
-                const float * red = &smem.red[0][0][0] + o*BN + tid;
+            if (nred*D % T == 0 || o*T + tid < nred*D) {
+                const float * red = &smem.red[0][0][0] + o*T + tid;
                 sum = red[0];
 #pragma unroll
-                for (int g = 1; g < BN*8/D; ++g) {
+                for (int g = 1; g < T*8/D; ++g) {
                     sum += red[g*nred*D];
                 }
             }
@@ -162,27 +177,27 @@ static __device__ __forceinline__ bool packed16_chunk_sums(
     return finite;
 }
 
-// Launch: grid (ceil(chunks / args.chunks_per_cta), n_head_kv*ceil(nq*gqa / ncols), n_seq), block PACKED16_DECODE_BN;
+// Launch: grid (ceil(chunks / args.chunks_per_cta), n_head_kv*ceil(nq*gqa / ncols), n_seq), block PACKED16_DECODE_THREADS;
 // chunks = ceil(nk / PACKED16_CHUNK). args.chunks_per_cta is a multiple of args.unit_chunks.
 //   Q, Q_scales  packed16_quantize_q, columns q*gqa + g
 //   parts, meta  scratch, [seq][KV head][unit][column] of D floats and of (m, l)
 //   dst          null: packed16_merge follows. Otherwise one block has all chunks (grid.x is 1) and merges its columns
 //                itself: f32 [seq][q][head][D]; sinks: n_head floats or null
 template <int D, typename V_t, int ncols>
-static __global__ void PACKED16_LAUNCH_BOUNDS(PACKED16_DECODE_BN, 8) packed16_decode(
+static __global__ void PACKED16_LAUNCH_BOUNDS(PACKED16_DECODE_THREADS, 8, ncols <= 6 ? 512/PACKED16_DECODE_THREADS : 384/PACKED16_DECODE_THREADS) packed16_decode(
         const int * __restrict__ Q, const float * __restrict__ Q_scales,
         const char * __restrict__ K, const char * __restrict__ K_scales, const char * __restrict__ V,
         const char * __restrict__ mask, const float * __restrict__ sinks,
         float * __restrict__ parts, float2 * __restrict__ meta, float * __restrict__ dst, const packed16_args args) {
-    constexpr int BN     = PACKED16_DECODE_BN;
-    constexpr int nwarps = BN/WARP_SIZE;
+    constexpr int T      = PACKED16_DECODE_THREADS;
+    constexpr int nwarps = T/WARP_SIZE;
     constexpr int lpk    = PACKED16_DECODE_LPK;
     constexpr int nred   = packed16_decode_smem<D, ncols>::nred;
     constexpr int rounds = packed16_decode_smem<D, ncols>::rounds;
     constexpr int nout   = packed16_decode_smem<D, ncols>::nout;
-    static_assert(BN % WARP_SIZE == 0, "packed16: decode_bn is not whole warps");
-    static_assert(PACKED16_CHUNK % BN == 0, "packed16: a chunk is not whole tiles");
-    static_assert(D/8 <= BN, "packed16: a V row has more lanes than the block");
+    static_assert(PACKED16_DECODE_BN % WARP_SIZE == 0, "packed16: decode_bn is not whole warps");
+    static_assert(PACKED16_CHUNK % T == 0, "packed16: a chunk is not whole tiles");
+    static_assert(D/8 <= T, "packed16: a V row has more lanes than the block");
     static_assert(ncols % nred == 0, "packed16: odd number of columns");
 
     __shared__ packed16_decode_smem<D, ncols> smem;
@@ -196,7 +211,6 @@ static __global__ void PACKED16_LAUNCH_BOUNDS(PACKED16_DECODE_BN, 8) packed16_de
     const int seq    = blockIdx.z;
     const int n_mine = min(ncols, n_cols - col0);
     const int q_low  = col0 / args.gqa;
-    const int q_high = (col0 + n_mine - 1) / args.gqa;
 
     // Columns past the last one repeat it.
     const int64_t q_row = ((int64_t) seq*args.n_head_kv + kv)*n_cols + col0;
@@ -215,10 +229,10 @@ static __global__ void PACKED16_LAUNCH_BOUNDS(PACKED16_DECODE_BN, 8) packed16_de
     const int chunk_1  = min(chunk_0 + args.chunks_per_cta, n_chunks);
 
 #if PACKED16_Q_IN_SMEM
-    for (int i = tid; i < ncols*(D/4); i += BN) {
+    for (int i = tid; i < ncols*(D/4); i += T) {
         smem.q[i/(D/4)][i%(D/4)] = Q[min(i/(D/4), n_mine - 1)*(D/4) + i%(D/4)];
     }
-    for (int i = tid; i < ncols*(D/32); i += BN) {
+    for (int i = tid; i < ncols*(D/32); i += T) {
         smem.qs[i/(D/32)][i%(D/32)] = Q_scales[min(i/(D/32), n_mine - 1)*(D/32) + i%(D/32)];
     }
 #endif // PACKED16_Q_IN_SMEM
@@ -236,13 +250,41 @@ static __global__ void PACKED16_LAUNCH_BOUNDS(PACKED16_DECODE_BN, 8) packed16_de
     for (int chunk = chunk_0; chunk < chunk_1; ++chunk, flip ^= 1) {
         const int k0 = chunk*PACKED16_CHUNK;
 
-        // Does any row of this block see a cell of the chunk?
-        int alive = mask == nullptr;
-        if (mask) {
-            for (int q = q_low; q <= q_high; ++q) {
-                const uint16_t * row = (const uint16_t *) (mask + (int64_t) q*args.nbm1);
-                for (int k = k0 + tid; k < min(k0 + PACKED16_CHUNK, args.nk); k += BN) {
-                    alive = alive || row[k] != PACKED16_MASK_DEAD;
+        // Thread t reads K rows k0 + t0 + t, or with lpk > 1 its group of lanes does.
+        const int j = lpk == 1 ? 0 : tid % lpk;
+        packed16_k<D, lpk, lpk, PACKED16_DECODE_AHEAD> k_rows;
+        const auto start = [&](const int k1) {
+            const char * rows[lpk];
+            const char * srows[lpk];
+#pragma unroll
+            for (int r = 0; r < lpk; ++r) {
+                const int64_t k = min(k1 - j + r, args.nk - 1);
+                rows[r]  = K        + k*args.nbk1;
+                srows[r] = K_scales + k*args.nbs1;
+            }
+            k_rows.start(rows, srows, j);
+        };
+        start(k0 + tid);
+
+        // Logits begin as the mask, in base 2. Columns of one query row share its mask.
+        int alive = 0;
+#pragma unroll 1
+        for (int t0 = 0; t0 < PACKED16_CHUNK; t0 += T) {
+            const int k = k0 + t0 + tid;
+            int       q = q_low;
+            int       g = col0 - q_low*args.gqa;
+            float     s = PACKED16_LOGIT_DEAD;
+#pragma unroll
+            for (int c = 0; c < ncols; ++c) {
+                if ((c == 0 || g == 0) && c < n_mine && k < args.nk) {
+                    const uint32_t bits = mask ? ((const uint16_t *) (mask + (int64_t) q*args.nbm1))[k] : 0;
+                    s     = bits == PACKED16_MASK_DEAD ? PACKED16_LOGIT_DEAD : 1.44269504f*packed16_half_bits(bits);
+                    alive = alive || bits != PACKED16_MASK_DEAD;
+                }
+                smem.p[c][t0 + tid] = s;
+                if (++g == args.gqa) {
+                    g = 0;
+                    q++;
                 }
             }
         }
@@ -258,44 +300,29 @@ static __global__ void PACKED16_LAUNCH_BOUNDS(PACKED16_DECODE_BN, 8) packed16_de
         }
 
         if (alive) {
+            packed16_v_rows_of<D, V_t> v_rows;
+            v_rows.load(V, args.nbv1, k0 + v_rows.first(), args.nk);
+
 #pragma unroll 1
-            for (int t0 = 0; t0 < PACKED16_CHUNK; t0 += BN) {
-                const int j  = lpk == 1 ? 0 : tid % lpk;
-                const int k1 = k0 + t0 + tid - j;
-                const char * rows[lpk];
-                const char * srows[lpk];
-#pragma unroll
-                for (int r = 0; r < lpk; ++r) {
-                    const int64_t k = min(k1 + r, args.nk - 1);
-                    rows[r]  = K        + k*args.nbk1;
-                    srows[r] = K_scales + k*args.nbs1;
-                }
+            for (int t0 = 0; ; ) {
                 float sum[lpk][ncols];
                 float s[ncols];
 #if PACKED16_Q_IN_SMEM
-                packed16_qk<D, ncols, lpk, lpk, PACKED16_DECODE_AHEAD>(sum, rows, srows, smem.q[0], smem.qs[0], j);
+                packed16_qk(sum, k_rows, smem.q[0], smem.qs[0], j);
 #else
-                packed16_qk<D, ncols, lpk, lpk, PACKED16_DECODE_AHEAD>(sum, rows, srows, Q, Q_scales, j);
+                packed16_qk(sum, k_rows, Q, Q_scales, j);
 #endif // PACKED16_Q_IN_SMEM
                 packed16_qk_exchange<ncols, lpk>(s, sum, j);
-
-                // Columns of one query row share its mask value.
-                const int    k    = k0 + t0 + tid;
-                int          q    = q_low;
-                int          g    = col0 - q_low*args.gqa;
-                uint32_t     bits = PACKED16_MASK_DEAD;
 #pragma unroll
                 for (int c = 0; c < ncols; ++c) {
-                    if ((c == 0 || g == 0) && c < n_mine && k < args.nk) {
-                        bits = mask ? ((const uint16_t *) (mask + (int64_t) q*args.nbm1))[k] : 0;
-                    }
-                    smem.p[c][t0 + tid] = bits == PACKED16_MASK_DEAD ? PACKED16_LOGIT_DEAD :
-                        fmaf(packed16_half_bits(bits), 1.44269504f, s[c]);
-                    if (++g == args.gqa) {
-                        g = 0;
-                        q++;
-                    }
+                    const float mask_c = smem.p[c][t0 + tid];
+                    smem.p[c][t0 + tid] = mask_c == PACKED16_LOGIT_DEAD ? PACKED16_LOGIT_DEAD : s[c] + mask_c;
                 }
+                t0 += T;
+                if (t0 >= PACKED16_CHUNK) {
+                    break;
+                }
+                start(k0 + t0 + tid);
             }
             __syncthreads();
 
@@ -329,7 +356,7 @@ static __global__ void PACKED16_LAUNCH_BOUNDS(PACKED16_DECODE_BN, 8) packed16_de
             __syncthreads();
 
             float part[rounds][nout];
-            int bad = !packed16_chunk_sums<V_t, false>(part, smem, V, args.nbv1, k0, args.nk);
+            int bad = !packed16_chunk_sums<false>(part, smem, v_rows, V, args.nbv1, k0, args.nk);
             bad = warp_reduce_any(bad);
             if (lane == 0) {
                 smem.redo[flip][warp] = bad;
@@ -341,7 +368,8 @@ static __global__ void PACKED16_LAUNCH_BOUNDS(PACKED16_DECODE_BN, 8) packed16_de
                 bad |= smem.redo[flip][w];
             }
             if (bad) {
-                packed16_chunk_sums<V_t, true>(part, smem, V, args.nbv1, k0, args.nk);
+                v_rows.load(V, args.nbv1, k0 + v_rows.first(), args.nk);
+                packed16_chunk_sums<true>(part, smem, v_rows, V, args.nbv1, k0, args.nk);
             }
 #pragma unroll
             for (int r = 0; r < rounds; ++r) {
@@ -362,7 +390,7 @@ static __global__ void PACKED16_LAUNCH_BOUNDS(PACKED16_DECODE_BN, 8) packed16_de
                 for (int o = 0; o < nout; ++o) {
                     const int c = smem.column(o, tid);
                     if (c < nred && r*nred + c < n_mine) {
-                        unit[r*nred*D + o*BN + tid] = run[r][o];
+                        unit[r*nred*D + o*T + tid] = run[r][o];
                     }
                     run[r][o] = 0.0f;
                 }
@@ -386,7 +414,7 @@ static __global__ void PACKED16_LAUNCH_BOUNDS(PACKED16_DECODE_BN, 8) packed16_de
             const int     head = kv*args.gqa + (col0 + c) % args.gqa;
             const int64_t row  = parts_row + c;
             __syncthreads(); // what this block wrote is visible to all of it
-            packed16_merge_column<D, BN>(smem.merge, parts + row*D, meta + row, sinks ? sinks + head : nullptr,
+            packed16_merge_column<D, T>(smem.merge, parts + row*D, meta + row, sinks ? sinks + head : nullptr,
                 dst + (((int64_t) seq*args.nq + q)*args.n_head + head)*D, args.n_units, n_cols, per_super);
         }
     }

@@ -15,7 +15,7 @@ static void packed16_launch_decode(const packed16_call & call, cudaStream_t stre
     const bool single  = n_blocks == 1; // the block merges for itself
 
     const dim3 grid(n_blocks, a.n_head_kv*((n_cols + ncols - 1)/ncols), call.n_seq);
-    packed16_decode<D, V_t, ncols><<<grid, PACKED16_DECODE_BN, 0, stream>>>(
+    packed16_decode<D, V_t, ncols><<<grid, PACKED16_DECODE_THREADS, 0, stream>>>(
         call.q_payload, call.q_scales, call.k, call.k_scales, call.v, call.mask, call.sinks,
         call.parts, call.meta, single ? call.dst : nullptr, a);
     CUDA_CHECK(cudaGetLastError());

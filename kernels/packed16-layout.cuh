@@ -48,12 +48,15 @@
 #endif // GGML_USE_HIP
 #endif // PACKED16_Q_IN_SMEM
 
-// Threads of a block, and on AMD the waves per SIMD that the registers must leave room for.
+// Threads of a block, and what its registers must leave room for: waves per SIMD on AMD, blocks per multiprocessor elsewhere.
 #ifdef GGML_USE_HIP
-#define PACKED16_LAUNCH_BOUNDS(threads, waves) __launch_bounds__(threads, waves)
+#define PACKED16_LAUNCH_BOUNDS(threads, waves, blocks) __launch_bounds__(threads, waves)
 #else
-#define PACKED16_LAUNCH_BOUNDS(threads, waves) __launch_bounds__(threads)
+#define PACKED16_LAUNCH_BOUNDS(threads, waves, blocks) __launch_bounds__(threads, blocks)
 #endif // GGML_USE_HIP
+
+// The decode side puts two tiles of DECODE_BN cells side by side where a chunk has them.
+#define PACKED16_DECODE_THREADS (PACKED16_CHUNK % (2*PACKED16_DECODE_BN) == 0 ? 2*PACKED16_DECODE_BN : PACKED16_DECODE_BN)
 
 // What a launch says beside its pointers. Strides are in bytes.
 struct packed16_args {

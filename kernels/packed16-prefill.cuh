@@ -50,16 +50,16 @@ struct packed16_prefill_smem {
 
     union {
         struct {
-            int4     k[PACKED16_K_STAGING_LDS ? PACKED16_BN : 1][D/16 + 1]; // 16 bytes of padding: no bank conflicts by rows
-            uint32_t ks[PACKED16_K_STAGING_LDS ? PACKED16_BN : 1][D/64];
+            alignas(16) int4     k[PACKED16_K_STAGING_LDS ? PACKED16_BN : 1][D/16 + 1]; // 16 bytes of padding: no bank conflicts by rows
+            alignas(16) uint32_t ks[PACKED16_K_STAGING_LDS ? PACKED16_BN : 1][D/64];
         };
-        uint32_t v[PACKED16_PREFILL_V_ROWS/2][D]; // two halves: rows 2i and 2i+1
+        alignas(16) uint32_t v[PACKED16_PREFILL_V_ROWS/2][D]; // two halves: rows 2i and 2i+1
     };
-    packed16_weight2 p[PACKED16_PREFILL_WARPS][PACKED16_PREFILL_V_ROWS/2][nr];
+    alignas(16) packed16_weight2 p[PACKED16_PREFILL_WARPS][PACKED16_PREFILL_V_ROWS/2][nr];
     unsigned int     bad; // cells of the V tile with values that are not finite in f16
 #if PACKED16_Q_IN_SMEM
-    int   q[rows][D/4];
-    float qs[rows][D/32];
+    alignas(16) int q[rows][D/4];
+    float           qs[rows][D/32];
 #endif // PACKED16_Q_IN_SMEM
 };
 
@@ -131,7 +131,7 @@ static __device__ __forceinline__ void packed16_stage_v(
 //   classes      packed16_classify_mask, or null: then every tile is full if mask is null, and mixed if not
 //   dst          f32 [seq][q][head][D]; sinks: n_head floats or null
 template <int D, typename V_t, int group>
-static __global__ void PACKED16_LAUNCH_BOUNDS(PACKED16_PREFILL_THREADS, 4) packed16_prefill(
+static __global__ void PACKED16_LAUNCH_BOUNDS(PACKED16_PREFILL_THREADS, 4, 1) packed16_prefill(
         const int * __restrict__ Q, const float * __restrict__ Q_scales,
         const char * __restrict__ K, const char * __restrict__ K_scales, const char * __restrict__ V,
         const char * __restrict__ mask, const uint8_t * __restrict__ classes, const float * __restrict__ sinks,
@@ -226,10 +226,12 @@ static __global__ void PACKED16_LAUNCH_BOUNDS(PACKED16_PREFILL_THREADS, 4) packe
                     srows[c] = K_scales + k*args.nbs1;
                 }
             }
+            packed16_k<D, 1, cells, 1> k;
+            k.start(rows, srows, 0);
 #if PACKED16_Q_IN_SMEM
-            packed16_qk<D, nr, cells, 1, 1>(s, rows, srows, smem.q[warp*nr], smem.qs[warp*nr], 0);
+            packed16_qk(s, k, smem.q[warp*nr], smem.qs[warp*nr], 0);
 #else
-            packed16_qk<D, nr, cells, 1, 1>(s, rows, srows, Q, Q_scales, 0);
+            packed16_qk(s, k, Q, Q_scales, 0);
 #endif // PACKED16_Q_IN_SMEM
         }
 

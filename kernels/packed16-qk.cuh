@@ -68,37 +68,58 @@ static __device__ __forceinline__ float packed16_scale_of(const uint32_t (&w)[D/
     }
 }
 
-template <int nrows>
-static __device__ __forceinline__ void packed16_load_k(int (&k)[nrows][8], const char * const (&K)[nrows], const int b) {
-#pragma unroll
-    for (int r = 0; r < nrows; ++r) {
-        const int4 k0 = ((const int4 *) K[r])[2*b + 0];
-        const int4 k1 = ((const int4 *) K[r])[2*b + 1];
-        k[r][0] = k0.x;
-        k[r][1] = k0.y;
-        k[r][2] = k0.z;
-        k[r][3] = k0.w;
-        k[r][4] = k1.x;
-        k[r][5] = k1.y;
-        k[r][6] = k1.z;
-        k[r][7] = k1.w;
-    }
-}
-
-// sum[r][c]: row r against column c over the blocks lpk*i + j.
-// K, K_scales: the rows. Q, Q_scales: column 0; columns are D/4 words and D/32 floats apart.
-// ahead: blocks of K in flight before the one in use, 8 registers per row each.
-template <int D, int ncols, int nrows, int lpk, int ahead>
-static __device__ __forceinline__ void packed16_qk(
-        float (&sum)[nrows][ncols], const char * const (&K)[nrows], const char * const (&K_scales)[nrows],
-        const int * __restrict__ Q, const float * __restrict__ Q_scales, const int j) {
+// K rows of a lane. start() puts the loads of their scales and of the first blocks under way; `ahead` blocks of 32 bytes stay
+// in flight before the one in use, 8 registers per row each.
+template <int D, int lpk, int nrows, int ahead>
+struct packed16_k {
     static_assert((D/32) % lpk == 0, "packed16: a lane has no whole block");
+    static constexpr int nblocks  = D/32/lpk; // of a lane
+    static constexpr int prefetch = ahead < nblocks ? ahead : nblocks - 1;
 
-    uint32_t scales[nrows][D/64];
+    const char * rows[nrows];
+    uint32_t     scales[nrows][D/64];
+    int          k[prefetch + 1][nrows][8];
+
+    // Block i of this lane, into its slot.
+    __device__ __forceinline__ void load(const int i, const int j) {
+        const int b = i*lpk + j;
 #pragma unroll
-    for (int r = 0; r < nrows; ++r) {
-        packed16_load_scales<D>(scales[r], K_scales[r]);
+        for (int r = 0; r < nrows; ++r) {
+            int (&to)[8] = k[i % (prefetch + 1)][r];
+            const int4 k0 = ((const int4 *) rows[r])[2*b + 0];
+            const int4 k1 = ((const int4 *) rows[r])[2*b + 1];
+            to[0] = k0.x;
+            to[1] = k0.y;
+            to[2] = k0.z;
+            to[3] = k0.w;
+            to[4] = k1.x;
+            to[5] = k1.y;
+            to[6] = k1.z;
+            to[7] = k1.w;
+        }
     }
+    __device__ __forceinline__ void start(const char * const (&K)[nrows], const char * const (&K_scales)[nrows], const int j) {
+#pragma unroll
+        for (int r = 0; r < nrows; ++r) {
+            rows[r] = K[r];
+            packed16_load_scales<D>(scales[r], K_scales[r]);
+        }
+#pragma unroll
+        for (int i = 0; i < prefetch; ++i) {
+            load(i, j);
+        }
+    }
+};
+
+// sum[r][c]: row r against column c over the blocks lpk*i + j. K is started.
+// Q, Q_scales: column 0; columns are D/4 words and D/32 floats apart.
+template <int D, int lpk, int nrows, int ahead, int ncols>
+static __device__ __forceinline__ void packed16_qk(
+        float (&sum)[nrows][ncols], packed16_k<D, lpk, nrows, ahead> & K,
+        const int * __restrict__ Q, const float * __restrict__ Q_scales, const int j) {
+    constexpr int nblocks  = packed16_k<D, lpk, nrows, ahead>::nblocks;
+    constexpr int prefetch = packed16_k<D, lpk, nrows, ahead>::prefetch;
+
     int total[nrows][ncols]; // scale_once only
 #pragma unroll
     for (int r = 0; r < nrows; ++r) {
@@ -109,13 +130,6 @@ static __device__ __forceinline__ void packed16_qk(
         }
     }
 
-    constexpr int nblocks  = D/32/lpk;
-    constexpr int prefetch = ahead < nblocks ? ahead : nblocks - 1;
-    int k[prefetch + 1][nrows][8];
-#pragma unroll
-    for (int i = 0; i < prefetch; ++i) {
-        packed16_load_k<nrows>(k[i], K, i*lpk + j);
-    }
     // Step = a block of K against a group of columns. The next step's Q may be loaded once the step before this one is done:
     // two steps in flight, 36 SGPRs.
     constexpr int group = ncols % 2 == 0 ? 2 : 1;
@@ -125,14 +139,14 @@ static __device__ __forceinline__ void packed16_qk(
     for (int i = 0; i < nblocks; ++i) {
         const int b = i*lpk + j;
         if (i + prefetch < nblocks) {
-            packed16_load_k<nrows>(k[(i + prefetch) % (prefetch + 1)], K, b + prefetch*lpk);
+            K.load(i + prefetch, j);
         }
 
         float ks[nrows];
         float kb[nrows];
 #pragma unroll
         for (int r = 0; r < nrows; ++r) {
-            ks[r] = packed16_scale_of<D, lpk>(scales[r], i, j);
+            ks[r] = packed16_scale_of<D, lpk>(K.scales[r], i, j);
             kb[r] = -PACKED16_MAGIC_F*ks[r];
         }
 #pragma unroll
@@ -149,7 +163,7 @@ static __device__ __forceinline__ void packed16_qk(
                     int acc = PACKED16_SCALE_ONCE ? total[r][c] : PACKED16_MAGIC_I;
 #pragma unroll
                     for (int w = 0; w < 8; ++w) {
-                        acc = ggml_cuda_dp4a(k[i % (prefetch + 1)][r][w], q[w], acc);
+                        acc = ggml_cuda_dp4a(K.k[i % (prefetch + 1)][r][w], q[w], acc);
                     }
                     if constexpr (PACKED16_SCALE_ONCE) {
                         total[r][c] = acc;
@@ -167,7 +181,7 @@ static __device__ __forceinline__ void packed16_qk(
         for (int r = 0; r < nrows; ++r) {
 #pragma unroll
             for (int c = 0; c < ncols; ++c) {
-                sum[r][c] = (__int_as_float(total[r][c]) - PACKED16_MAGIC_F)*packed16_half_bits(scales[r][0] & 0xFFFF)*Q_scales[c*(D/32)];
+                sum[r][c] = (__int_as_float(total[r][c]) - PACKED16_MAGIC_F)*packed16_half_bits(K.scales[r][0] & 0xFFFF)*Q_scales[c*(D/32)];
             }
         }
     }
