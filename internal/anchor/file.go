@@ -161,13 +161,14 @@ func (f *File) visible(i, from int) bool {
 	return a == f.alt[i]
 }
 
-// unpaired lists the brackets without a partner, outside directives.
-func (f *File) unpaired() []int {
-	var list []int
+// Unpaired returns the 1-based line of the first brace without a partner, or 0.
+// Scopes after it may be missing or too large.
+func (f *File) Unpaired() int {
 	for i, t := range f.toks {
-		if t.Dir == 0 && f.pair[i] < 0 && f.isAny(i, "(", ")", "[", "]", "{", "}") {
-			list = append(list, i)
+		if t.Dir == 0 && f.pair[i] < 0 && f.isAny(i, "{", "}") {
+			line, _ := f.Pos(t.Start)
+			return line
 		}
 	}
-	return list
+	return 0
 }

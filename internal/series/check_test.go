@@ -68,6 +68,15 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+func TestBracesDoNotPair(t *testing.T) {
+	s := mustLoad(t, "  - {id: a, file: f, scope: g, do: scope_end, text: x, why: y}\n")
+	r, err := s.Check(files{"f": "int a;\nvoid g() {\n  if (a) {\n}\n"}.read)
+	want := "scope g is not in the file; the braces of the file do not pair from line 2 on"
+	if err != nil || r[0].Status != Gone || r[0].Detail != want {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
 func TestReport(t *testing.T) {
 	s := mustLoad(t, `
   - {id: h.op, file: f.h, why: w, scope: enum op, anchor: COUNT, do: insert_before, text: x}

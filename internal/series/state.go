@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"sort"
 	"strings"
 
 	"dot4fa/internal/fault"
@@ -53,107 +52,6 @@ type Options struct {
 	DryRun  bool              // say what would change and write nothing
 	step    func() error      // called before each change on disk; for tests
 }
-
-// target is what a path should hold: pre in a clean tree, post in an applied one.
-type target struct {
-	pre, post  []byte
-	absent     bool // there is no pre
-	upstreamed bool // edited, not made, by us
-}
-
-func (t *target) preSum() string {
-	if t.absent {
-		return ""
-	}
-	return sum(t.pre)
-}
-
-func targets(plan *Plan, rendered []Rendered) (map[string]*target, error) {
-	all := map[string]*target{}
-	if plan != nil {
-		for _, f := range plan.Files {
-			all[f.Path] = &target{pre: f.Pre, post: f.Post, absent: f.New, upstreamed: !f.New}
-		}
-	}
-	for _, r := range rendered {
-		if err := cleanPath(r.Path); err != nil {
-			return nil, fault.New(fault.Usage, "rendered file: %w", err)
-		}
-		if all[r.Path] != nil {
-			return nil, fault.New(fault.Usage, "%s is both rendered and edited, or rendered twice", r.Path).
-				Hintf("rename the file in templates/manifest.yaml")
-		}
-		all[r.Path] = &target{post: r.Data, absent: true}
-	}
-	return all, nil
-}
-
-// action is what has to happen to one file.
-type action struct {
-	path   string
-	state  TreeState
-	why    string // of Foreign
-	seen   string // digest of the content found, "" when there is no file
-	mode   fs.FileMode
-	target *target // nil: only an earlier apply knows the file
-	record *record // nil: no earlier apply knows it
-}
-
-// judge compares every file of the targets and of the manifest with the tree.
-func judge(t *tree, want map[string]*target, m *manifest) ([]action, error) {
-	paths := map[string]bool{}
-	for p := range want {
-		paths[p] = true
-	}
-	for p := range m.records {
-		paths[p] = true
-	}
-	var acts []action
-	for _, p := range sortedKeys(paths) {
-		a := action{path: p, target: want[p], record: m.records[p], mode: 0o644}
-		if err := t.look(&a); err != nil {
-			return nil, err
-		}
-		acts = append(acts, a)
-	}
-	return acts, nil
-}
-
-// decide sets the state of a from the content found.
-func (a *action) decide() {
-	r := a.record
-	if t := a.target; t != nil {
-		switch {
-		case a.seen == sum(t.post):
-			a.state = Applied
-		case a.seen == t.preSum():
-			a.state = Clean
-		case r != nil && r.Pre == t.preSum() && r.wrote(a.seen):
-			a.state = Partial
-		case r != nil && r.wrote(a.seen):
-			a.foreign("it was edited for another upstream commit")
-		case a.seen == "":
-			a.foreign("it is missing")
-		case t.upstreamed:
-			a.foreign("it is neither upstream's file nor the edited one")
-		default:
-			a.foreign("a file that dot4fa did not write is in the way")
-		}
-		return
-	}
-	switch {
-	case a.seen == r.Pre:
-		a.state = Clean
-	case r.wrote(a.seen):
-		a.state = Partial
-	case a.seen == "":
-		a.foreign("it is missing")
-	default:
-		a.foreign("it was changed after dot4fa wrote it")
-	}
-}
-
-func (a *action) foreign(why string) { a.state, a.why = Foreign, why }
 
 // State compares the work tree at dir with the plan and the rendered files. It
 // changes nothing and takes no lock.
@@ -205,21 +103,27 @@ func onlyStale(acts []action) bool {
 // refuse is the error naming the files that were edited by hand, or nil.
 func refuse(acts []action, verb string) error {
 	var list []string
+	known := 0 // files that upstream has, in a state of ours
 	for _, a := range acts {
 		if a.state == Foreign {
 			list = append(list, fmt.Sprintf("%s: %s", a.path, a.why))
+		} else if a.target != nil && a.target.upstreamed {
+			known++
 		}
 	}
 	if len(list) == 0 {
 		return nil
 	}
-	sort.Strings(list)
 	what := fmt.Sprintf("%d files are not as dot4fa left them", len(list))
 	if len(list) == 1 {
 		what = "a file is not as dot4fa left it"
 	}
-	return fault.New(fault.EditFails, "cannot %s: %s, nothing was changed\n  %s", verb, what, strings.Join(list, "\n  ")).
-		Hintf("keep a change by making it an edit under patches/; then move the file away and fetch it again, or use another --work directory")
+	err := fault.New(fault.EditFails, "cannot %s: %s, nothing was changed\n  %s", verb, what, strings.Join(list, "\n  "))
+	if len(list) > 1 && known == 0 {
+		return err.Hintf("no file of the plan is as upstream has it at the pin: is this the tree of another commit? " +
+			"use another --work directory, or move this one away")
+	}
+	return err.Hintf("keep a change by making it an edit under patches/; then move the file away and fetch it again, or use another --work directory")
 }
 
 // Apply brings the work tree at dir to the state the plan describes. It is safe
