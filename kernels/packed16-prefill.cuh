@@ -236,9 +236,10 @@ static __global__ void PACKED16_LAUNCH_BOUNDS(PACKED16_PREFILL_THREADS, 4, 1) pa
         }
 
         if (kind == PACKED16_TILE_MIXED) {
+            const int zero = packed16_zero_after(s); // or the rows' addresses would wait in scalar registers from tile to tile
 #pragma unroll
             for (int i = 0; i < nr; ++i) {
-                const char * row = mask ? mask + (int64_t) min(q0 + (warp*nr + i)%PACKED16_BM, args.nq - 1)*args.nbm1 : nullptr;
+                const char * row = mask ? mask + (int64_t) min(q0 + (warp*nr + i)%PACKED16_BM + zero, args.nq - 1)*args.nbm1 : nullptr;
 #pragma unroll
                 for (int c = 0; c < cells; ++c) {
                     const int k = k0 + c*WARP_SIZE + lane;
