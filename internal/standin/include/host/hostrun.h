@@ -36,8 +36,6 @@
 #define __shared__ static __attribute__((section(".hostrun.shared"), aligned(16)))
 #undef __forceinline__
 #define __forceinline__ inline __attribute__((always_inline))
-#undef __noinline__
-#define __noinline__ __attribute__((noinline))
 #define __launch_bounds__(...)
 
 #define DOT4FA_HD static inline
@@ -74,6 +72,21 @@ void launch(void (*kernel)(Params...), dim3 grid, dim3 block, size_t dynamic_sha
         std::tuple<std::decay_t<Params>...> * args;
     } c{kernel, &bound};
     run_grid([](void * p) { auto * c = (call *) p; std::apply(c->kernel, *c->args); }, &c, (const void *) kernel, grid, block);
+}
+
+// What kernel<<<grid, block, shared, stream>>>(arguments) is translated to, as nvcc translates it:
+// launcher(kernel, grid, block, shared, stream)(arguments).
+template <typename... Params> struct bound_launch {
+    void (*kernel)(Params...);
+    dim3   grid, block;
+    size_t dynamic_shared;
+    template <typename... Args> void operator()(Args &&... args) const {
+        launch(kernel, grid, block, dynamic_shared, std::forward<Args>(args)...);
+    }
+};
+template <typename... Params>
+bound_launch<Params...> launcher(void (*kernel)(Params...), dim3 grid, dim3 block, size_t dynamic_shared = 0, cudaStream_t = nullptr) {
+    return {kernel, grid, block, dynamic_shared};
 }
 
 } // namespace hostrun

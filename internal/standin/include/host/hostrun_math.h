@@ -56,6 +56,7 @@ static inline int __clz(int a) { return a == 0 ? 32 : __builtin_clz((unsigned) a
 template <typename T> static inline T __ldg(const T * p) { return *p; }
 
 static inline int __dp4a(int a, int b, int c) {
+    hostrun::counts.dp4a++;
     for (int i = 0; i < 4; ++i) {
         c += (int) (int8_t) ((unsigned) a >> (8 * i)) * (int) (int8_t) ((unsigned) b >> (8 * i));
     }

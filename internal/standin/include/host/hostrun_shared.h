@@ -21,8 +21,16 @@ namespace hostrun {
 struct settings {
     uint64_t seed    = 1;
     uint32_t preempt = 0; // switch fibers at one in `preempt` shared accesses (traced builds); 0: never
+    // Leaves out the barrier at a source line, "file.cuh:123": a test's way of breaking a kernel.
+    std::string skip_barrier;
 };
 inline settings options;
+
+// What was done since the counts were last cleared.
+struct tally {
+    uint64_t dp4a = 0, barriers = 0, skipped = 0;
+};
+inline tally counts;
 
 // What is running, for messages.
 inline std::string running_kernel = "(no kernel)";

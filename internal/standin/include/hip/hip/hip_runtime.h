@@ -16,8 +16,6 @@
 #define __constant__   __attribute__((constant))
 #undef __forceinline__
 #define __forceinline__ inline __attribute__((always_inline))
-#undef __noinline__
-#define __noinline__    __attribute__((noinline))
 #define DOT4FA_BOUNDS1(threads)        __attribute__((amdgpu_flat_work_group_size(1, threads)))
 #define DOT4FA_BOUNDS2(threads, waves) __attribute__((amdgpu_flat_work_group_size(1, threads), amdgpu_waves_per_eu(waves)))
 #define DOT4FA_PICK(a, b, name, ...)   name

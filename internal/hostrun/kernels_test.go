@@ -1,0 +1,357 @@
+package hostrun
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"dot4fa/internal/recipe"
+)
+
+var full = flag.Bool("full", false, "run the whole matrix of attention cases, not the sample of it")
+
+var assets = os.DirFS(filepath.Join("..", ".."))
+
+var compiled = map[string]*Program{}
+
+// compileKernels builds the rdna3 recipe's kernels once for each key, or skips by name without a compiler.
+func compileKernels(t *testing.T, key string, heads []int, vs []string, o KernelOptions) *Program {
+	t.Helper()
+	if p := compiled[key]; p != nil {
+		return p
+	}
+	cxx, err := FindCompiler(t.Context())
+	if err != nil {
+		t.Skipf("skipped: needs clang++ with AddressSanitizer: %v", err)
+	}
+	r, err := recipe.Load(assets, "rdna3")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if heads != nil {
+		r.Kernel.HeadSizes, r.Kernel.VTypes = heads, vs
+	}
+	o.Compiler, o.Dir = cxx, filepath.Join(scratch, key)
+	p, err := CompileKernels(t.Context(), r, assets, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compiled[key] = p
+	return p
+}
+
+// amd is the configuration AMD GPUs run, watched for races and uninitialised reads.
+func amd(t *testing.T) *Program {
+	o := KernelOptions{Options: Options{Traced: true, Defines: AMD}}
+	if testing.Short() {
+		return compileKernels(t, "amd", []int{256}, []string{"q4_0"}, o)
+	}
+	return compileKernels(t, "amd", nil, nil, o)
+}
+
+var (
+	masks = []string{"causal", "none", "window", "shuffled", "sequences", "holes", "dead", "bias"}
+	gqas  = []int{6, 1, 2, 8, 16}
+	edges = []int{1, 64, 255, 256, 257, 511, 512, 513, 1000, 1023, 1025, 2047, 2048, 2049}
+)
+
+// matrix lists the cases of one head size and V type: every route, mask, GQA ratio and edge of nk is in it; -full
+// combines them, otherwise they are paired off in turn.
+func matrix(d int, v string) []Case {
+	var cases []Case
+	n := 0
+	turn := func(list []int, by int) int { return list[(n/by)%len(list)] }
+	add := func(format string, args ...any) {
+		c := fmt.Sprintf("d=%d v=%s order=%d ", d, v, n+1) + fmt.Sprintf(format, args...)
+		cases = append(cases, Case(c))
+		n++
+	}
+	each := func(nks []int, run func(nk, gqa int, mask string)) {
+		for i, nk := range nks {
+			switch {
+			case *full:
+				for _, mask := range masks {
+					run(nk, turn(gqas, 1), mask)
+				}
+			default:
+				run(nk, turn(gqas, 1), masks[(i+n/3)%len(masks)])
+			}
+		}
+	}
+	// short decode: one block of all chunks, and the split of long decode
+	each(edges, func(nk, gqa int, mask string) {
+		add("nk=%d gqa=%d mask=%s sinks=%d", nk, gqa, mask, n%2)
+		if nk >= 1000 {
+			add("nk=%d gqa=%d mask=%s cta=%d kv=%d", nk, gqa, mask, 1+n%5, 1+n%2)
+		}
+	})
+	// a decode row that sees nothing
+	add("nq=3 first=1 rows=1 nk=512 mask=dead")
+	add("nq=3 first=1 rows=1 nk=512 mask=dead sinks=1 cta=2")
+	// verify: 2 to 8 columns, several sequences and KV heads, K packed by the call
+	for nq := 2; nq <= 8; nq++ {
+		each([]int{300, 1152}, func(nk, gqa int, mask string) {
+			add("nq=%d nk=%d gqa=%d mask=%s kv=%d seq=%d cta=%d k=%s sinks=%d", nq, nk, gqa, mask, 1+n%2, 1+n%3/2,
+				n%5, []string{"packed", "f16"}[n%2], n%3/2)
+		})
+	}
+	add("nq=4 nk=640 gqa=6 mask=causal kv=2 seq=3 mask3=3 cta=2")
+	// prefill: whole and broken tiles of queries and cells
+	each([]int{9, 64, 320, 511, 700}, func(nk, gqa int, mask string) {
+		for _, nq := range []int{9, 33} {
+			add("route=prefill nq=%d nk=%d gqa=%d mask=%s kv=%d seq=%d mask3=%d k=%s sinks=%d", nq, max(nk, nq), min(gqa, 6), mask, 1+n%2,
+				1+n%3/2, 1+n%3/2, []string{"packed", "f16"}[n/2%2], n%2)
+		}
+	})
+	for i, mask := range masks {
+		if *full || i%4 == n%4 {
+			add("route=prefill nq=70 nk=390 gqa=2 mask=%s", mask)
+		}
+	}
+	if d == 64 || *full {
+		add("route=prefill nq=512 nk=768 gqa=2 mask=causal")
+		add("nq=8 nk=768 gqa=2 mask=causal")
+	}
+	return cases
+}
+
+func run(t *testing.T, p *Program, cases []Case) []Outcome {
+	t.Helper()
+	outcomes, err := p.RunCases(t.Context(), cases, runtime.NumCPU())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return outcomes
+}
+
+// Every route agrees with float64 from the dequantised Q, K and V, under random thread orders, with NaN in
+// every cell that no query sees.
+func TestRoutesAgreeWithFloat64(t *testing.T) {
+	p := amd(t)
+	heads, vs := []int{64, 128, 256}, []string{"f16", "q8_0", "q4_0"}
+	if testing.Short() {
+		heads, vs = []int{256}, []string{"q4_0"}
+	}
+	var cases []Case
+	for _, d := range heads {
+		for _, v := range vs {
+			cases = append(cases, matrix(d, v)...)
+		}
+	}
+	worst := map[string]float64{}
+	for i, o := range run(t, p, cases) {
+		if err := cases[i].Judge(o); err != nil {
+			t.Error(err)
+		}
+		route := cases[i].Field("route")
+		if route == "" {
+			route = "decode"
+		}
+		key := route + " " + cases[i].Field("v")
+		worst[key] = max(worst[key], o.NMSE)
+	}
+	t.Logf("%d cases, worst NMSE by route and V type: %v", len(cases), worst)
+}
+
+// The same text as NVIDIA GPUs run it: Q in shared memory, two lanes per K row, weights in f32.
+func TestNVIDIAConfiguration(t *testing.T) {
+	if testing.Short() {
+		t.Skip("skipped: -short")
+	}
+	p := compileKernels(t, "nvidia", []int{64, 256}, []string{"q4_0"}, KernelOptions{Options: Options{Traced: true}})
+	cases := []Case{
+		"d=256 nk=700 mask=holes", "d=64 nk=257 gqa=2", "d=256 nq=5 nk=300 mask=dead sinks=1",
+		"d=64 nq=8 nk=1025 gqa=8 mask=window", "d=256 route=prefill nq=40 nk=320 gqa=2 mask=sequences", "d=64 route=prefill nq=70 nk=390 gqa=2 mask=dead sinks=1",
+	}
+	for i, o := range run(t, p, cases) {
+		if err := cases[i].Judge(o); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// For one query row the output bits depend on nothing but its data: not on nq, the rows beside it, the route,
+// the split, the size of a partial result, the columns of a block or the order of threads. The split and the
+// single pass are therefore not merely within 1e-6 of each other.
+func TestBatchInvariance(t *testing.T) {
+	p := amd(t)
+	shapes := []string{"d=256 v=q4_0 nk=2300 gqa=6 mask=causal", "d=256 v=q4_0 nk=1100 gqa=16 mask=shuffled sinks=1"}
+	if !testing.Short() {
+		shapes = append(shapes, "d=128 v=f16 nk=1500 gqa=8 kv=2 mask=holes", "d=64 v=q8_0 nk=1290 gqa=1 seq=2 mask=dead", "d=64 v=f16 nk=257 gqa=2 mask=bias")
+	}
+	for _, shape := range shapes {
+		var cases []Case
+		var first, rows []int
+		add := func(from, n int, plan string) {
+			cases = append(cases, Case(fmt.Sprintf("%s nq=8 first=%d rows=%d %s order=%d", shape, from, n, plan, len(cases)+1)))
+			first, rows = append(first, from), append(rows, n)
+		}
+		add(0, 8, "cta=4")
+		for row := range 8 {
+			add(row, 1, []string{"cta=0", "cta=4"}[row%2])
+		}
+		add(2, 3, "cta=1")
+		add(0, 8, "cta=0")
+		add(0, 8, "cta=3")
+		add(5, 2, "cta=16")
+		add(0, 8, "unit=8 cta=8")
+		add(1, 6, "unit=8 cta=16")
+		add(0, 4, "unit=8")
+		outcomes := run(t, p, cases)
+		want := outcomes[0].Rows
+		seqs := len(want) / 8
+		for i, o := range outcomes {
+			if err := cases[i].Judge(o); err != nil {
+				t.Error(err)
+			}
+			for seq := range seqs {
+				for row := range rows[i] {
+					if o.Rows[seq*rows[i]+row] != want[seq*8+first[i]+row] {
+						t.Errorf("%s: query row %d of sequence %d has other bits than in the batch of 8", cases[i], first[i]+row, seq)
+					}
+				}
+			}
+		}
+	}
+}
+
+// D/4 dp4a are executed for each (query, key) pair, counted as they run.
+func TestDP4APerPair(t *testing.T) {
+	p := amd(t)
+	const nk, d = 512, 256
+	for c, pairs := range map[Case]int64{
+		"nk=512 gqa=6 mask=none":                           6 * nk,
+		"nq=8 nk=512 gqa=6 mask=none":                      48 * nk,
+		"nk=512 gqa=6 mask=none cta=2":                     6 * nk,
+		"route=prefill nq=64 nk=512 gqa=2 mask=none pad=0": 128 * nk,
+	} {
+		o := run(t, p, []Case{c})[0]
+		if got := float64(o.DP4A) / float64(pairs); got != d/4 {
+			t.Errorf("%s: %g dp4a per pair, want %d", c, got, d/4)
+		}
+	}
+}
+
+// A kernel broken on purpose is caught: a barrier taken out of the text, and a mask read one cell off.
+func TestBrokenKernelsAreCaught(t *testing.T) {
+	cases := map[string][]Case{
+		"packed16-decode.cuh":  {"nk=513 v=f16 d=64 nq=4 mask=holes", "nk=300 v=f16 d=64"},
+		"packed16-prefill.cuh": {"route=prefill d=64 v=f16 nq=40 nk=300 gqa=2 mask=holes"},
+	}
+	for _, m := range []struct {
+		name, file, old, new string
+		nth                  int // which occurrence to change, from 1; 0: all
+		says                 string
+	}{
+		{"missing barrier in decode", "packed16-decode.cuh", "__syncthreads();", ";", 2, "race on smem|uninitialised"},
+		{"missing barrier in prefill", "packed16-prefill.cuh", "__syncthreads();", ";", 1, "race on smem|uninitialised"},
+		{"mask off by one in decode", "packed16-decode.cuh", "args.nbm1))[k]", "args.nbm1))[k + 1]", 0, "NMSE is|not finite|heap-buffer-overflow"},
+		{"mask off by one in prefill", "packed16-prefill.cuh", "((const uint16_t *) row)[k]", "((const uint16_t *) row)[k + 1]", 0, "NMSE is|not finite|heap-buffer-overflow"},
+	} {
+		t.Run(m.name, func(t *testing.T) {
+			if testing.Short() {
+				t.Skip("skipped: -short")
+			}
+			changed := 0
+			p := compileKernels(t, strings.ReplaceAll(m.name, " ", "-"), []int{64}, []string{"f16"}, KernelOptions{
+				Options: Options{Traced: true, Defines: AMD},
+				Mutate: func(name, text string) string {
+					if name != m.file {
+						return text
+					}
+					changed = strings.Count(text, m.old)
+					if m.nth > 0 && changed >= m.nth {
+						parts := strings.SplitN(text, m.old, m.nth+1)
+						return strings.Join(parts[:m.nth], m.old) + m.new + parts[m.nth]
+					}
+					return strings.ReplaceAll(text, m.old, m.new)
+				},
+			})
+			if changed == 0 || changed < m.nth {
+				t.Fatalf("%s has no %q to break", m.file, m.old)
+			}
+			found := caught(t, p, cases[m.file])
+			ok := false
+			for _, says := range strings.Split(m.says, "|") {
+				ok = ok || strings.Contains(found, says)
+			}
+			if !ok {
+				t.Errorf("not caught as %q: %q", m.says, found)
+			} else {
+				t.Logf("caught: %.300s", found)
+			}
+		})
+	}
+}
+
+// caught runs the cases and returns what is wrong with the first bad one, "" when all are good.
+func caught(t *testing.T, p *Program, cases []Case) string {
+	t.Helper()
+	for _, c := range cases {
+		outcomes, err := p.RunCases(t.Context(), []Case{c}, 1)
+		if err == nil {
+			err = c.Judge(outcomes[0])
+		}
+		if err != nil {
+			return err.Error()
+		}
+	}
+	return ""
+}
+
+// Every barrier of every kernel is needed: with any one left out, some case fails. (Left out as it runs, so nothing is recompiled.)
+func TestEveryBarrierIsNeeded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("skipped: -short")
+	}
+	p := amd(t)
+	cases := []string{
+		"d=256 v=q4_0 nq=3 nk=513 mask=holes", "d=64 v=f16 nk=1300 mask=none", "d=256 v=q4_0 nk=1200 gqa=8", "d=128 v=f16 nk=10000 gqa=1 cta=8",
+		"route=prefill d=256 v=q4_0 nq=40 nk=300 gqa=2 mask=holes", "route=prefill d=64 v=f16 nq=40 nk=300 gqa=2 mask=causal",
+	}
+	names, err := filepath.Glob(filepath.Join("..", "..", "kernels", "*.cuh"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sites := 0
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, line := range strings.Split(string(text), "\n") {
+			code, _, _ := strings.Cut(line, "//")
+			if !strings.Contains(code, "__syncthreads()") {
+				continue
+			}
+			sites++
+			// rendering puts one line in front
+			site := fmt.Sprintf("%s:%d", filepath.Base(name), i+2)
+			found, skipped := "", int64(0)
+			for _, c := range cases {
+				broken := Case(c + " skip=" + site)
+				outcomes, err := p.RunCases(t.Context(), []Case{broken}, 1)
+				if err == nil {
+					skipped += outcomes[0].Skipped
+					err = broken.Judge(outcomes[0])
+				}
+				if err != nil {
+					found = err.Error()
+					break
+				}
+			}
+			switch {
+			case found == "" && skipped == 0:
+				t.Errorf("%s: no case reaches this barrier", site)
+			case found == "":
+				t.Errorf("%s: no case fails without this barrier: it is superfluous, or the cases are too weak", site)
+			}
+		}
+	}
+	t.Logf("%d barriers, each missed", sites)
+}
