@@ -3,6 +3,9 @@ package series
 import (
 	"bytes"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"testing"
 	"testing/fstest"
 
@@ -74,6 +77,28 @@ func checkDiffs(t testing.TB, p *Plan, tree files) {
 	}
 }
 
+// gitPatch applies a unified diff to a tree with git.
+func gitPatch(t *testing.T, tree files, diff []byte) files {
+	t.Helper()
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("plain git: git is not installed")
+	}
+	dir := checkout(t, tree)
+	cmd := exec.Command("git", "apply", "--whitespace=nowarn", "-")
+	cmd.Dir, cmd.Stdin = dir, bytes.NewReader(diff)
+	cmd.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir), "GIT_CONFIG_GLOBAL=/dev/null")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("git apply: %v\n%s\n%s", err, out, diff)
+	}
+	out := files{}
+	for name := range snapshot(t, dir) {
+		if data, err := os.ReadFile(filepath.Join(dir, name)); err == nil {
+			out[filepath.ToSlash(name)] = string(data)
+		}
+	}
+	return out
+}
+
 func TestMemberDiffs(t *testing.T) {
 	fsys := fstest.MapFS{}
 	for i, edits := range []string{
@@ -107,6 +132,11 @@ func TestMemberDiffs(t *testing.T) {
 			}
 			p := mustPlan(t, s, tree, nil)
 			checkDiffs(t, p, tree)
+			for n := range p.Members {
+				if d := cmp.Diff(image(p, tree, n+1), gitPatch(t, image(p, tree, n), p.MemberDiff(n))); d != "" {
+					t.Errorf("git applies member %d otherwise: %s", n, d)
+				}
+			}
 			if p.File("d/n") == nil || bytes.Contains(p.MemberDiff(1), []byte("d/n")) {
 				t.Error("the new file is not in its member alone")
 			}
@@ -136,6 +166,10 @@ diff --git "a/\303\244 b" "b/\303\244 b"
  g;
 `
 	if d := cmp.Diff(want, string(p.Diff())); d != "" {
+		t.Error(d)
+	}
+	tree := image(p, files{}, 0)
+	if d := cmp.Diff(image(p, tree, 1), gitPatch(t, tree, p.Diff())); d != "" {
 		t.Error(d)
 	}
 }
