@@ -87,7 +87,7 @@ func Flags(k recipe.Kernel) []Flag {
 			Note:   "whole chunks, kernel.chunk of the recipe, so that the result does not depend on it",
 			Effect: fmt.Sprintf("cells one workgroup of split-K stage 1 visits; unset, what fills the device: %d, or less, where there are few, %d where there are many", k.SplitSize, k.SuperChunk)},
 		{ID: "DECODE_TIMING", Name: dot4Prefix + "DECODE_TIMING", Kind: "bool", Allowed: bools, Default: "0", Status: Active,
-			Effect: "log the time of each attention call at debug level; it waits for the call, so it slows decode down"},
+			Effect: "log the time of each attention call at debug level; it waits for the call, so it slows decode down, and calls in captured graphs have no time: set GGML_CUDA_DISABLE_GRAPHS=1"},
 		{ID: "K_SCALE_MODE", Name: "GGML_CUDA_ROCM_PACKED16_K_SCALE_MODE", Kind: "name", Allowed: []string{"absmax", "mse"}, Default: k.KScale, Status: Active,
 			Effect: "how the scale of a K block is found: largest magnitude / 127, or one least-squares refit after that"},
 		{ID: "MTP_PREFILL_CHUNK", Name: "LLAMA_MTP_PREFILL_CHUNK", Kind: "int", Min: 1, Max: 1 << 20, Status: Accepted, Seed: "1024",
