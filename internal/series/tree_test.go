@@ -386,9 +386,10 @@ func TestNoTree(t *testing.T) {
 func TestReadOnlyTree(t *testing.T) {
 	dir := checkout(t, small)
 	for _, d := range []string{"inc", "src", "."} {
-		os.Chmod(filepath.Join(dir, d), 0o555)
+		d = filepath.Join(dir, d)
+		os.Chmod(d, 0o555)
+		t.Cleanup(func() { os.Chmod(d, 0o755) })
 	}
-	defer os.Chmod(dir, 0o755)
 	if f, err := os.Create(filepath.Join(dir, "probe")); err == nil {
 		f.Close()
 		t.Skip("read-only tree: this user may write everywhere")
