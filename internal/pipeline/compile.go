@@ -140,6 +140,9 @@ func runCommand(r *recipe.Recipe, programs []string) string {
 		for _, file := range programs {
 			if base := strings.TrimSuffix(filepath.Base(file), ".exe"); base == p.name || p.name == "" {
 				cmd := shell.Command{Path: file, Args: p.args}
+				if p.name == "test-backend-ops" && r.Backend == recipe.CPU {
+					cmd.Args = append(cmd.Args, "-b", "CPU") // which it leaves out by itself
+				}
 				for _, k := range sortedKeys(r.Env) {
 					cmd.Env = append(cmd.Env, k+"="+r.Env[k])
 				}
