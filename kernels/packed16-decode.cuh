@@ -81,9 +81,10 @@ struct packed16_v_rows_of {
 
     // Rows past the last cell have weight 0; they read the last row again.
     __device__ __forceinline__ void load(const char * __restrict__ V, const int nbv1, const int k, const int nk) {
+        const char * row = V + (int64_t) k*nbv1;
 #pragma unroll
         for (int r = 0; r < step; ++r) {
-            raw[r].load(V + (int64_t) min(k + r, nk - 1)*nbv1, threadIdx.x % lanes);
+            raw[r].load(row + min(r, nk - 1 - k)*nbv1, threadIdx.x % lanes);
         }
     }
 };
@@ -191,7 +192,7 @@ static __global__ void PACKED16_LAUNCH_BOUNDS(PACKED16_DECODE_THREADS, 8, ncols 
         float * __restrict__ parts, float2 * __restrict__ meta, float * __restrict__ dst, const packed16_args args) {
     constexpr int T      = PACKED16_DECODE_THREADS;
     constexpr int nwarps = T/WARP_SIZE;
-    constexpr int lpk    = PACKED16_DECODE_LPK;
+    constexpr int lpk    = PACKED16_DECODE_LPK < D/32 ? PACKED16_DECODE_LPK : D/32;
     constexpr int nred   = packed16_decode_smem<D, ncols>::nred;
     constexpr int rounds = packed16_decode_smem<D, ncols>::rounds;
     constexpr int nout   = packed16_decode_smem<D, ncols>::nout;

@@ -78,12 +78,12 @@ static void packed16_plan_decode(
     } else if (asked) {
         a.chunks_per_cta = split/PACKED16_CHUNK;
         a.unit_chunks    = a.chunks_per_cta % per_super == 0 ? per_super : 1;
-    } else if ((int64_t) n_supers*rows >= PACKED16_DECODE_FILL*nsm) {
+    } else if ((int64_t) n_supers*rows >= PACKED16_DECODE_FILL_SUPER*nsm) {
         a.chunks_per_cta = per_super;
         a.unit_chunks    = per_super;
     } else { // too few super-chunks to fill the device
         a.chunks_per_cta = PACKED16_SPLIT_SIZE/PACKED16_CHUNK;
-        while (a.chunks_per_cta > 1 && (int64_t) ((n_chunks + a.chunks_per_cta - 1)/a.chunks_per_cta)*rows < PACKED16_DECODE_FILL*nsm) {
+        while (a.chunks_per_cta > 1 && (int64_t) ((n_chunks + a.chunks_per_cta - 1)/a.chunks_per_cta)*rows < PACKED16_DECODE_FILL_CHUNKS*nsm) {
             a.chunks_per_cta /= 2;
         }
         a.unit_chunks = 1;
@@ -176,7 +176,7 @@ static int packed16_most_units(const packed16_args & a, const packed16_env & env
     // units are chunks while there are too few super-chunks to fill the device
     const int ncols = packed16_decode_columns(a.nq*a.gqa);
     const int rows  = a.n_head_kv*((a.nq*a.gqa + ncols - 1)/ncols)*n_seq;
-    const int few   = (PACKED16_DECODE_FILL*nsm - 1)/rows;
+    const int few   = (PACKED16_DECODE_FILL_SUPER*nsm - 1)/rows;
     return std::max(n_supers, std::min(n_chunks, few*per_super));
 }
 

@@ -6,9 +6,10 @@
 #include "packed16-layout.cuh"
 #include "packed16-prefill.cuh"
 
-#ifndef PACKED16_DECODE_FILL
-#define PACKED16_DECODE_FILL 4 // decode blocks per multiprocessor that count as filling the device
-#endif // PACKED16_DECODE_FILL
+// Decode blocks per multiprocessor from which blocks take whole super-chunks, and several chunks: measured, see
+// docs/performance.md.
+#define PACKED16_DECODE_FILL_SUPER  2
+#define PACKED16_DECODE_FILL_CHUNKS 8
 
 // Everything a launch needs; device pointers.
 struct packed16_call {

@@ -36,7 +36,7 @@
 #ifdef GGML_USE_HIP
 #define PACKED16_DECODE_LPK 1 // neighbouring lanes that share as many K rows: 1 on AMD, whose loads of Q are scalar
 #else
-#define PACKED16_DECODE_LPK 2
+#define PACKED16_DECODE_LPK 4 // elsewhere the fewest reads of Q and K are worth the exchange; at most D/32
 #endif // GGML_USE_HIP
 #endif // PACKED16_DECODE_LPK
 

@@ -13,12 +13,14 @@
 // A unit is what stage 1 wrote: a chunk (unit_chunks 1) or a whole super-chunk, folded by stage 1 with the same
 // operations; folding one newcomer into nothing keeps its bits. Dead units are skipped without being read.
 //
-// Tile: one block per column, thread t owns dimension t. LDS: the fold factors of PACKED16_MERGE_BATCH units, computed
-// by one thread in order (max and 2 exp2 each), then applied by all. Per unit: D*4 + 8 bytes read.
+// Tile: one block per column, thread t owns dimension t. LDS: states and fold factors of PACKED16_MERGE_BATCH units. The
+// factors depend only on the maxima, so every unit has a thread that finds its own; what must run in cell order are one
+// fused multiply-add per unit and dimension, fed by PACKED16_MERGE_AHEAD loads at a time. Per unit: D*4 + 8 bytes read.
 
 #include "packed16-layout.cuh"
 
 #define PACKED16_MERGE_BATCH 64
+#define PACKED16_MERGE_AHEAD 16
 
 // Where the partial results of column 0 of a (sequence, KV head) begin: acc [unit][column][D], meta [unit][column].
 static __device__ __forceinline__ int64_t packed16_parts_row(const packed16_args & args, const int seq, const int kv) {
@@ -26,11 +28,17 @@ static __device__ __forceinline__ int64_t packed16_parts_row(const packed16_args
 }
 
 struct packed16_merge_smem {
-    float a[PACKED16_MERGE_BATCH], b[PACKED16_MERGE_BATCH]; // fold of a unit into its super-chunk
-    float A[PACKED16_MERGE_BATCH], B[PACKED16_MERGE_BATCH]; // fold of the super-chunk that ends here; A < 0: none ends
-    float m, l;                                             // of the open super-chunk
-    float M, L;                                             // of the result
+    float m[PACKED16_MERGE_BATCH], l[PACKED16_MERGE_BATCH];         // of the units
+    float m_upto[PACKED16_MERGE_BATCH];                             // maximum of the super-chunk's units so far
+    float a[PACKED16_MERGE_BATCH], b[PACKED16_MERGE_BATCH];         // fold of a unit into its super-chunk
+    float l_super[PACKED16_MERGE_BATCH];                            // at the last unit of a super-chunk: its l
+    float a_super[PACKED16_MERGE_BATCH], b_super[PACKED16_MERGE_BATCH]; // and its fold into the result
+    float m_open, l_open;                                           // of a super-chunk that began in an earlier batch
+    float m_result, l_result;
 };
+
+static_assert((PACKED16_SUPER_CHUNK/PACKED16_CHUNK & (PACKED16_SUPER_CHUNK/PACKED16_CHUNK - 1)) == 0,
+    "packed16: super_chunk is not a power of two of chunks");
 
 // Merges one column with the first nthreads threads of the block (all threads must call).
 template <int D, int nthreads>
@@ -40,65 +48,114 @@ static __device__ __forceinline__ void packed16_merge_column(
     constexpr int nout = D <= nthreads ? 1 : D/nthreads;
     const int  tid  = threadIdx.x;
     const bool mine = D >= nthreads || tid < D;
+    const int  mask = per_super - 1; // a power of two
 
     float sup[nout] = {};
     float tot[nout] = {};
     if (tid == 0) {
-        smem.m = PACKED16_MAX_FLOOR;
-        smem.l = 0.0f;
-        smem.M = PACKED16_MAX_FLOOR;
-        smem.L = 0.0f;
+        smem.m_open   = PACKED16_MAX_FLOOR;
+        smem.l_open   = 0.0f;
+        smem.m_result = PACKED16_MAX_FLOOR;
+        smem.l_result = 0.0f;
     }
     for (int u0 = 0; u0 < n_units; u0 += PACKED16_MERGE_BATCH) {
         const int n = min(PACKED16_MERGE_BATCH, n_units - u0);
-        // a and b carry (m, l) of each unit to the thread that folds
+        // First unit of u's super-chunk in this batch, and whether u is the last one of it.
+        const auto first = [=](const int u) { return max(u - ((u0 + u) & mask), 0); };
+        const auto last  = [=](const int u) { return ((u0 + u + 1) & mask) == 0 || u0 + u + 1 == n_units; };
+
         for (int u = tid; u < n; u += nthreads) {
             const float2 ml = meta[(int64_t) (u0 + u)*n_cols];
-            smem.a[u] = ml.x;
-            smem.b[u] = ml.y;
+            smem.m[u] = ml.x;
+            smem.l[u] = ml.y;
         }
         __syncthreads();
-        if (tid == 0) {
-            float m = smem.m, l = smem.l, M = smem.M, L = smem.L;
-            for (int u = 0; u < n; ++u) {
-                const float mu = smem.a[u], lu = smem.b[u];
-                float a, b;
-                packed16_merge_factors(m, mu, a, b);
-                l = packed16_merge_add(l, a, lu, b);
-                smem.a[u] = a;
-                smem.b[u] = mu == PACKED16_MAX_FLOOR && lu == 0.0f ? -1.0f : b; // dead: not to be read
-                smem.A[u] = -1.0f;
-                if ((u0 + u + 1) % per_super == 0 || u0 + u + 1 == n_units) {
-                    packed16_merge_factors(M, m, a, b);
-                    L = packed16_merge_add(L, a, l, b);
-                    smem.A[u] = a;
-                    smem.B[u] = b;
-                    m = PACKED16_MAX_FLOOR;
-                    l = 0.0f;
+
+        const float m_open   = smem.m_open;
+        const float l_open   = smem.l_open;
+        const float m_result = smem.m_result;
+        for (int u = tid; u < n; u += nthreads) {
+            const int f = first(u);
+            float     m = ((u0 + f) & mask) == 0 ? PACKED16_MAX_FLOOR : m_open;
+            for (int i = f; i < u; ++i) {
+                m = fmaxf(m, smem.m[i]);
+            }
+            float a, b;
+            packed16_merge_factors(m, smem.m[u], a, b);
+            smem.m_upto[u] = m;
+            smem.a[u] = a;
+            smem.b[u] = smem.m[u] == PACKED16_MAX_FLOOR && smem.l[u] == 0.0f ? -1.0f : b; // dead: may never have been written
+        }
+        __syncthreads();
+
+        for (int u = tid; u < n; u += nthreads) {
+            if (!last(u) && u != n - 1) {
+                continue;
+            }
+            const int f = first(u);
+            float     l = ((u0 + f) & mask) == 0 ? 0.0f : l_open;
+            for (int i = f; i <= u; ++i) {
+                l = packed16_merge_add(l, smem.a[i], smem.l[i], fmaxf(smem.b[i], 0.0f));
+            }
+            smem.l_super[u] = l;
+            float m = m_result;
+            for (int i = per_super - 1 - (u0 & mask); i < u; i += per_super) { // the last units before this one
+                m = fmaxf(m, smem.m_upto[i]);
+            }
+            packed16_merge_factors(m, smem.m_upto[u], smem.a_super[u], smem.b_super[u]);
+            if (u == n - 1) {
+                smem.m_open = smem.m_upto[u];
+                smem.l_open = l;
+                if (last(u)) {
+                    smem.m_result = m;
+                } else { // the open super-chunk is not in the result yet
+                    float upto = m_result;
+                    for (int i = 0; i < u; ++i) {
+                        upto = last(i) ? fmaxf(upto, smem.m_upto[i]) : upto;
+                    }
+                    smem.m_result = upto;
                 }
             }
-            smem.m = m;
-            smem.l = l;
-            smem.M = M;
-            smem.L = L;
         }
         __syncthreads();
-        if (mine) {
-#pragma unroll 4
+
+        if (tid == 0) {
+            float l = smem.l_result;
             for (int u = 0; u < n; ++u) {
-                const float a = smem.a[u];
-                const float b = smem.b[u];
-#pragma unroll
-                for (int i = 0; i < nout; ++i) {
-                    const float part = b < 0.0f ? 0.0f : parts[(int64_t) (u0 + u)*n_cols*D + i*nthreads + tid];
-                    sup[i] = packed16_merge_add(sup[i], a, part, fmaxf(b, 0.0f));
+                if (last(u)) {
+                    l = packed16_merge_add(l, smem.a_super[u], smem.l_super[u], smem.b_super[u]);
                 }
-                const float A = smem.A[u];
-                if (A >= 0.0f) {
+            }
+            smem.l_result = l;
+        }
+        if (mine) {
+            for (int u1 = 0; u1 < n; u1 += PACKED16_MERGE_AHEAD) {
+                float part[PACKED16_MERGE_AHEAD][nout];
 #pragma unroll
-                    for (int i = 0; i < nout; ++i) {
-                        tot[i] = packed16_merge_add(tot[i], A, sup[i], smem.B[u]);
-                        sup[i] = 0.0f;
+                for (int i = 0; i < PACKED16_MERGE_AHEAD; ++i) {
+#pragma unroll
+                    for (int o = 0; o < nout; ++o) {
+                        part[i][o] = parts[(int64_t) (u0 + min(u1 + i, n - 1))*n_cols*D + o*nthreads + tid];
+                    }
+                }
+#pragma unroll
+                for (int i = 0; i < PACKED16_MERGE_AHEAD; ++i) {
+                    const int u = u1 + i;
+                    if (u >= n) {
+                        break;
+                    }
+                    const float a = smem.a[u];
+                    const float b = smem.b[u];
+#pragma unroll
+                    for (int o = 0; o < nout; ++o) {
+                        sup[o] = packed16_merge_add(sup[o], a, b < 0.0f ? 0.0f : part[i][o], fmaxf(b, 0.0f));
+                    }
+                    if (last(u)) {
+#pragma unroll
+                        for (int o = 0; o < nout; ++o) {
+                            tot[o] = packed16_merge_add(tot[o], smem.a_super[u], sup[o], smem.b_super[u]);
+                            sup[o] = 0.0f;
+                        }
                     }
                 }
             }
@@ -107,9 +164,9 @@ static __device__ __forceinline__ void packed16_merge_column(
     }
 
     float a = 1.0f;
-    float l = smem.L;
+    float l = smem.l_result;
     if (sink) { // one more logit without a value
-        float m = smem.M;
+        float m = smem.m_result;
         float b;
         packed16_merge_factors(m, *sink*1.44269504f, a, b);
         l = packed16_merge_add(l, a, 1.0f, b);
@@ -128,7 +185,7 @@ static __device__ __forceinline__ void packed16_merge_column(
 // Launch: grid (nq*gqa, n_head_kv, n_seq), block D.
 // dst: f32 [seq][q][head][D]; sinks: n_head floats or null.
 template <int D>
-static __global__ void __launch_bounds__(D) packed16_merge(
+static __global__ void __launch_bounds__(D, 1) packed16_merge(
         const float * __restrict__ parts, const float2 * __restrict__ meta, const float * __restrict__ sinks,
         float * __restrict__ dst, const packed16_args args) {
     __shared__ packed16_merge_smem smem;

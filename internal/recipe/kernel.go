@@ -68,7 +68,7 @@ var kernelKeys = []Key{
 	{Path: "kernel.split_size", Kind: Int, Default: 512, Min: 64, Max: 65536, Pow2: true,
 		Doc:   "KV cells one workgroup of split-K stage 1 visits; the default of the run-time override",
 		field: func(k *Kernel) any { return &k.SplitSize }},
-	{Path: "kernel.splitk_threshold", Kind: Int, Default: 2048, Min: 256, Max: 1 << 20,
+	{Path: "kernel.splitk_threshold", Kind: Int, Default: 256, Min: 256, Max: 1 << 20,
 		Doc:   "KV cells from which one-query decode goes split-K; a multiple of 256; the default of the run-time override",
 		field: func(k *Kernel) any { return &k.SplitKThreshold }},
 	{Path: "kernel.decode_bn", Kind: Int, Default: 64, Allowed: []string{"32", "64", "128"},

@@ -58,7 +58,7 @@ func TestShippedValues(t *testing.T) {
 	if r.PinFile() != "recipes/base.yaml" {
 		t.Errorf("PinFile = %s", r.PinFile())
 	}
-	if r.Kernel.Chunk != 128 || r.Kernel.SplitSize != 512 || r.Kernel.SplitKThreshold != 2048 || len(r.Kernel.HeadSizes) != 3 {
+	if r.Kernel.Chunk != 128 || r.Kernel.SplitSize != 512 || r.Kernel.SplitKThreshold != 256 || len(r.Kernel.HeadSizes) != 3 {
 		t.Errorf("kernel = %+v", r.Kernel)
 	}
 	c, err := Load(shipped, "cuda")
