@@ -65,4 +65,4 @@ void llama_packed16_state_write(llama_io_write_i & io, ggml_tensor * k_scales, c
 bool llama_packed16_state_read (llama_io_read_i  & io, ggml_tensor * k_scales, uint32_t il, const std::vector<uint32_t> & idxs, bool contiguous);
 
 // The start-up line: exact bytes of one cache.
-void llama_packed16_log(size_t payload, size_t scales, size_t v, ggml_type type_v, uint32_t n_cells, size_t n_layers);
+void llama_packed16_log(size_t payload, size_t scales, size_t v, ggml_type type_v, uint32_t n_cells, uint32_t n_stream, size_t n_layers);
