@@ -31,6 +31,11 @@
 
 #define PACKED16_RED_COLS 2
 
+// Threads per multiprocessor that the registers must leave room for, elsewhere than on AMD: 6 columns fit in 128 registers.
+#ifndef PACKED16_DECODE_RESIDENT
+#define PACKED16_DECODE_RESIDENT(ncols) ((ncols) <= 6 ? 512 : 384)
+#endif // PACKED16_DECODE_RESIDENT
+
 #ifndef PACKED16_DECODE_AHEAD
 #define PACKED16_DECODE_AHEAD 3 // blocks of 32 bytes per K row in flight
 #endif // PACKED16_DECODE_AHEAD
@@ -185,7 +190,8 @@ static __device__ __forceinline__ bool packed16_chunk_sums(
 //   dst          null: packed16_merge follows. Otherwise one block has all chunks (grid.x is 1) and merges its columns
 //                itself: f32 [seq][q][head][D]; sinks: n_head floats or null
 template <int D, typename V_t, int ncols>
-static __global__ void PACKED16_LAUNCH_BOUNDS(PACKED16_DECODE_THREADS, 8, ncols <= 6 ? 512/PACKED16_DECODE_THREADS : 384/PACKED16_DECODE_THREADS) packed16_decode(
+static __global__ void PACKED16_LAUNCH_BOUNDS(PACKED16_DECODE_THREADS, 8, PACKED16_DECODE_RESIDENT(ncols)/PACKED16_DECODE_THREADS)
+packed16_decode(
         const int * __restrict__ Q, const float * __restrict__ Q_scales,
         const char * __restrict__ K, const char * __restrict__ K_scales, const char * __restrict__ V,
         const char * __restrict__ mask, const float * __restrict__ sinks,

@@ -236,7 +236,7 @@ static __global__ void PACKED16_LAUNCH_BOUNDS(PACKED16_PREFILL_THREADS, 4, 1) pa
         }
 
         if (kind == PACKED16_TILE_MIXED) {
-            const int zero = packed16_zero_after(s); // or the rows' addresses would wait in scalar registers from tile to tile
+            const int zero = packed16_zero_after<1>(s, 0); // or the rows' addresses would wait in scalar registers from tile to tile
 #pragma unroll
             for (int i = 0; i < nr; ++i) {
                 const char * row = mask ? mask + (int64_t) min(q0 + (warp*nr + i)%PACKED16_BM + zero, args.nq - 1)*args.nbm1 : nullptr;

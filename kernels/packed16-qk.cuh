@@ -16,23 +16,32 @@
 
 #include "packed16-layout.cuh"
 
-// A zero that the compiler does not know, the same in all lanes and not there before all of x is. Added to the address of
-// a block of Q it keeps that block's scalar loads behind the block before: they live in SGPRs, and loaded any earlier, or
-// hoisted out of the loop over K, they would spill.
-template <int nrows, int ncols>
-static __device__ __forceinline__ int packed16_zero_after(const float (&x)[nrows][ncols]) {
-    int zero = 0;
+// Everything in columns c .. c+n-1 of x is computed here, no later.
+template <int n, int nrows, int ncols>
+static __device__ __forceinline__ void packed16_pin(const float (&x)[nrows][ncols], const int c) {
 #if defined(GGML_USE_HIP)
-    asm volatile("s_mov_b32 %0, 0" : "=s"(zero));
 #pragma unroll
     for (int r = 0; r < nrows; ++r) {
 #pragma unroll
-        for (int c = 0; c < ncols; ++c) {
-            asm volatile("" : "+s"(zero) : "v"(x[r][c]));
+        for (int i = 0; i < n; ++i) {
+            asm volatile("" : : "v"(x[r][c + i]));
         }
     }
 #else
-    GGML_UNUSED(x);
+    GGML_UNUSED_VARS(x, c);
+#endif // defined(GGML_USE_HIP)
+}
+
+// A zero that the compiler does not know and that is the same in all lanes, not there before those columns of x are: volatile
+// statements keep their order. Added to the address of a block of Q it keeps that block's scalar loads behind those
+// sums: they live in SGPRs, and loaded any earlier, or hoisted out of the loop over K, they would spill. (A zero
+// made from x itself would count as divergent, and its addresses would be computed in VGPRs.)
+template <int n, int nrows, int ncols>
+static __device__ __forceinline__ int packed16_zero_after(const float (&x)[nrows][ncols], const int c) {
+    int zero = 0;
+    packed16_pin<n>(x, c);
+#if defined(GGML_USE_HIP)
+    asm volatile("s_mov_b32 %0, 0" : "=s"(zero));
 #endif // defined(GGML_USE_HIP)
     return zero;
 }
@@ -134,7 +143,7 @@ static __device__ __forceinline__ void packed16_qk(
     // two steps in flight, 36 SGPRs.
     constexpr int group = ncols % 2 == 0 ? 2 : 1;
 
-    int zero_next = packed16_zero_after(sum);
+    int zero_next = packed16_zero_after<1>(sum, 0);
 #pragma unroll
     for (int i = 0; i < nblocks; ++i) {
         const int b = i*lpk + j;
@@ -152,7 +161,7 @@ static __device__ __forceinline__ void packed16_qk(
 #pragma unroll
         for (int c0 = 0; c0 < ncols; c0 += group) {
             const int zero = zero_next;
-            zero_next = packed16_zero_after(sum);
+            zero_next = packed16_zero_after<group>(sum, c0 > 0 ? c0 - group : ncols - group);
 #pragma unroll
             for (int c = c0; c < c0 + group; ++c) {
                 const int4 q0 = ((const int4 *) (Q + c*(D/4)))[2*b + zero + 0];
@@ -174,7 +183,7 @@ static __device__ __forceinline__ void packed16_qk(
             }
         }
     }
-    packed16_zero_after(sum); // nor may the last block sink behind the caller's branches
+    packed16_pin<ncols>(sum, 0); // not behind the caller's branches
 
     if constexpr (PACKED16_SCALE_ONCE) {
 #pragma unroll
