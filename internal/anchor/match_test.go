@@ -40,6 +40,17 @@ func TestFindDoesNotOverlap(t *testing.T) {
 	}
 }
 
+func TestFindNothing(t *testing.T) {
+	f := Parse([]byte("a b c"))
+	if got := f.Find(Pattern{}, f.All()); got != nil {
+		t.Errorf("the empty pattern matches %v", got)
+	}
+	p, _ := ParsePattern("a")
+	if got := f.Find(p, Region{2, 1}); got != nil {
+		t.Errorf("an empty region holds %v", got)
+	}
+}
+
 func TestNearest(t *testing.T) {
 	f := Parse([]byte("enum op {\n  OP_NONE,\n  OP_ADD,\n  OP_N_COUNT,\n  OTHER = 3,\n};\nint x = OP_COUNTED;\n"))
 	p, _ := ParsePattern("OP_COUNT,")
