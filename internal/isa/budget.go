@@ -36,9 +36,10 @@ type Rule struct {
 	// Dot4PerPair is "D/4" when the kernel must spend exactly D/4 dot4 instructions on a (query, key)
 	// pair, and compute none twice; D is its first template argument.
 	Dot4PerPair string `yaml:"dot4_per_pair"`
-	// GlobalFeeds is the only width of global load whose result may be a dot4 operand.
-	GlobalFeeds string `yaml:"global_feeds"`
-	Hint        string `yaml:"hint"`
+	// KLoads is the only width of load that may bring K to dot4: straight from global memory, or for a kernel that
+	// stages K in shared memory ("staged_b128"), into and out of it.
+	KLoads string `yaml:"k_loads"`
+	Hint   string `yaml:"hint"`
 }
 
 // Ceiling is what a kernel took when it was last recorded.
@@ -151,19 +152,23 @@ func (rule Rule) check(k Kernel, say func(hint, format string, args ...any)) {
 			say(rule.Hint, "%d dot4 in the hot loop compute a product a second time, the budget is 0", k.Repeated)
 		}
 	}
-	if rule.GlobalFeeds != "" {
-		n := 0
-		for feed, count := range k.Dot4Feeds {
-			switch {
-			case feed == rule.GlobalFeeds:
-				n += count
-			case strings.HasPrefix(feed, "global_"):
-				say(rule.Hint, "%d loads %s feed dot4 in the hot loop, the budget allows %s only", count, feed, rule.GlobalFeeds)
-			}
+	if rule.KLoads == "" {
+		return
+	}
+	want, space := rule.KLoads, "global_"
+	if width, ok := strings.CutPrefix(rule.KLoads, "staged_"); ok {
+		want, space = "lds_"+width, "lds_"
+		if k.Staged["global_"+width] == 0 {
+			say(rule.Hint, "no load global_%s goes to shared memory as it is, the budget asks for it", width)
 		}
-		if n == 0 {
-			say(rule.Hint, "no load %s feeds dot4 in the hot loop, the budget asks for it", rule.GlobalFeeds)
+	}
+	for _, feed := range sorted(k.Dot4Feeds) {
+		if feed != want && strings.HasPrefix(feed, space) {
+			say(rule.Hint, "%d loads %s feed dot4 in the hot loop, the budget allows %s only", k.Dot4Feeds[feed], feed, want)
 		}
+	}
+	if k.Dot4Feeds[want] == 0 {
+		say(rule.Hint, "no load %s feeds dot4 in the hot loop, the budget asks for it", want)
 	}
 }
 

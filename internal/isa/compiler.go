@@ -3,6 +3,7 @@ package isa
 import (
 	"bytes"
 	"context"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"strings"
 
 	"dot4fa/internal/fault"
+	"dot4fa/internal/recipe"
 	"dot4fa/internal/standin"
 )
 
@@ -93,23 +95,48 @@ func probe(ctx context.Context, path string) (*Compiler, error) {
 	return c, nil
 }
 
-// Source is what to compile: a unit that names every kernel instance, and where its headers are.
+// Source is what to compile, and where its headers are.
 type Source struct {
-	Unit    string   // file
+	Units   []string // files; between them they instantiate every kernel, some of them more than once
 	Include []string // directories with the kernels and their generated headers
 	Tree    string   // ggml/src/ggml-cuda of an upstream tree, for the real common.cuh; empty: the stand-in
 	Defines []string // as in -D
 }
 
-// compile writes the assembly of src for target into dir and returns its text and the assembled code object.
-func (c *Compiler) compile(ctx context.Context, src Source, target, dir string) (asm, object []byte, err error) {
+// packUnit instantiates the kernels whose launch code needs more of ggml than the stand-in has.
+const packUnit = `#include "packed16-pack.cuh"
+void * const packed16_kernels[] = { (void *) packed16_pack_rows<float>, (void *) packed16_pack_rows<half> };
+`
+
+// Kernels renders r's device code from assets into dir and returns all of it as a Source.
+func Kernels(dir string, r *recipe.Recipe, assets fs.FS) (Source, error) {
+	names, err := standin.WriteKernels(dir, r, assets)
+	if err != nil {
+		return Source{}, err
+	}
+	src := Source{Include: []string{dir}}
+	for _, name := range names {
+		if strings.HasPrefix(name, "packed16-v-") && filepath.Ext(name) == ".cu" {
+			src.Units = append(src.Units, filepath.Join(dir, name))
+		}
+	}
+	if len(src.Units) == 0 {
+		return Source{}, fault.New(fault.Usage, "recipe %s renders no kernels", r.Name).Hintf("use a recipe with a GPU backend, such as rdna3")
+	}
+	unit := filepath.Join(dir, "packed16-pack-only.cu")
+	src.Units = append(src.Units, unit)
+	return src, os.WriteFile(unit, []byte(packUnit), 0o644)
+}
+
+// compile writes the assembly of one unit of src for target into dir and returns its text and the assembled code object.
+func (c *Compiler) compile(ctx context.Context, src Source, unit, target, dir string) (asm, object []byte, err error) {
 	headers := filepath.Join(dir, "standin")
 	if err := standin.Write(headers); err != nil {
 		return nil, nil, err
 	}
-	out := filepath.Join(dir, target+".s")
+	out := filepath.Join(dir, "unit.s")
 	args := []string{"-x", "hip", "--offload-device-only", "--offload-arch=" + target, "-std=c++17", "-O3", "-DNDEBUG",
-		"-DGGML_USE_HIP", "-D__HIP_PLATFORM_AMD__", "-Wno-unused-function", "-S", src.Unit, "-o", out}
+		"-DGGML_USE_HIP", "-D__HIP_PLATFORM_AMD__", "-Wno-unused-function", "-S", unit, "-o", out}
 	for _, d := range src.Defines {
 		args = append(args, "-D"+d)
 	}
@@ -132,7 +159,7 @@ func (c *Compiler) compile(ctx context.Context, src Source, target, dir string) 
 	if asm, err = os.ReadFile(out); err != nil {
 		return nil, nil, err
 	}
-	obj := filepath.Join(dir, target+".o")
+	obj := filepath.Join(dir, "unit.o")
 	if err := c.run(ctx, "-x", "assembler", "--target=amdgcn-amd-amdhsa", "-mcpu="+target, "-c", out, "-o", obj); err != nil {
 		return nil, nil, err
 	}

@@ -222,6 +222,40 @@ func (f *function) dot4s(blocks []int) dot4Use {
 	return use
 }
 
+// staged counts the stores to shared memory whose value is what one load from global memory gave, unchanged, by
+// the load's width: "global_b128". A store that is wider or narrower than the load is counted as "other".
+func (f *function) staged() map[string]int {
+	out := map[string]int{}
+	for b := range f.blocks {
+		for i, in := range f.blocks[b].insts {
+			if !strings.HasPrefix(in.op, "ds_store_b") || len(in.args) < 2 {
+				continue
+			}
+			data := registers(firstWord(in.args[1]))
+			from := map[string]bool{}
+			for sub, reg := range data {
+				for _, o := range f.origins(b, i, reg) {
+					space, bits, ok := loadWidth(o.in.op)
+					switch {
+					case !ok || space != "global":
+						from[""] = true
+					case bits != 32*len(data) || o.sub != sub:
+						from["other"] = true
+					default:
+						from[fmt.Sprintf("global_b%d", bits)] = true
+					}
+				}
+			}
+			if len(from) == 1 && !from[""] {
+				for key := range from {
+					out[key]++
+				}
+			}
+		}
+	}
+	return out
+}
+
 // sums says whether an instruction carries a partial logit on: conversion, scaling, adding, copying.
 func sums(op string) bool {
 	if isCopy(op) {

@@ -10,7 +10,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -33,6 +35,7 @@ type Kernel struct {
 	Occupancy    int            `json:"occupancy"`     // waves per SIMD, as the compiler reports it
 	Loads        map[string]int `json:"loads"`         // "global_b128": instructions in the whole kernel
 	Dot4Feeds    map[string]int `json:"dot4_feeds"`    // the loads whose results are dot4 operands in the hot loop
+	Staged       map[string]int `json:"staged"`        // stores to shared memory of what a global load gave, by the load's width
 	Hot          map[string]int `json:"hot"`           // instructions of the hot loop by class
 	HotPairs     int            `json:"hot_pairs"`     // (query, key) pairs one lane works on in one turn of the hot loop
 	Repeated     int            `json:"repeated_dot4"` // dot4 in the hot loop whose operands another one has too
@@ -55,23 +58,25 @@ type Report struct {
 	Kernels       []Kernel `json:"kernels"`
 }
 
-// Inspect compiles src for each target, jobs at once, and reads the results. Kernels come sorted by target, then name.
+// Inspect compiles src for each target, jobs units at once, and reads the results.
+// Kernels come in the order of targets, then by name, each once.
 func Inspect(ctx context.Context, c *Compiler, src Source, targets []string, jobs int) (*Report, error) {
 	dir, err := os.MkdirTemp("", "dot4fa-isa")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	found := make([][]Kernel, len(targets))
+	found := make([][]Kernel, len(targets)*len(src.Units))
 	group, gctx := errgroup.WithContext(ctx)
 	group.SetLimit(max(1, jobs))
-	for i, target := range targets {
+	for i := range found {
+		target, unit := targets[i/len(src.Units)], src.Units[i%len(src.Units)]
 		group.Go(func() error {
-			work := filepath.Join(dir, target)
+			work := filepath.Join(dir, strconv.Itoa(i))
 			if err := os.Mkdir(work, 0o755); err != nil {
 				return err
 			}
-			asm, object, err := c.compile(gctx, src, target, work)
+			asm, object, err := c.compile(gctx, src, unit, target, work)
 			if err != nil {
 				return err
 			}
@@ -82,12 +87,26 @@ func Inspect(ctx context.Context, c *Compiler, src Source, targets []string, job
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	r := &Report{Compiler: "clang " + c.Version, CompilerMajor: c.Major, Headers: "stand-in", Kernels: slices.Concat(found...)}
+	r := &Report{Compiler: "clang " + c.Version, CompilerMajor: c.Major, Headers: "stand-in"}
+	for t := range targets {
+		kernels := slices.Concat(found[t*len(src.Units) : (t+1)*len(src.Units)]...)
+		slices.SortStableFunc(kernels, byName)
+		r.Kernels = append(r.Kernels, slices.CompactFunc(kernels, func(a, b Kernel) bool { return a.Name == b.Name })...)
+	}
 	if src.Tree != "" {
 		r.Headers = src.Tree
 	}
 	return r, nil
 }
+
+// byName orders kernels by name, numbers in it by value.
+func byName(a, b Kernel) int {
+	return strings.Compare(numeric.ReplaceAllStringFunc(a.Name, pad), numeric.ReplaceAllStringFunc(b.Name, pad))
+}
+
+var numeric = regexp.MustCompile(`\d+`)
+
+func pad(digits string) string { return fmt.Sprintf("%06s", digits) }
 
 // read makes kernels of one target's assembly and code object.
 func read(asm, object []byte, target string) ([]Kernel, error) {
@@ -130,6 +149,7 @@ func read(asm, object []byte, target string) ([]Kernel, error) {
 				k.Hot[class(in.op)]++
 			}
 		}
+		k.Staged = f.staged()
 		use := f.dot4s(hot)
 		k.Dot4Feeds, k.HotPairs, k.Repeated = use.feeds, use.pairs, use.count-use.words
 		if use.pairs > 0 {
@@ -137,7 +157,6 @@ func read(asm, object []byte, target string) ([]Kernel, error) {
 		}
 		out = append(out, k)
 	}
-	slices.SortFunc(out, func(a, b Kernel) int { return strings.Compare(a.Name, b.Name) })
 	return out, nil
 }
 

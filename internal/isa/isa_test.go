@@ -19,7 +19,7 @@ func compiler(t *testing.T) *Compiler {
 
 func TestSampleKernels(t *testing.T) {
 	c := compiler(t)
-	src := Source{Unit: filepath.Join("testdata", "sample.hip")}
+	src := Source{Units: []string{filepath.Join("testdata", "sample.hip")}}
 	r, err := Inspect(t.Context(), c, src, []string{"gfx1100", "gfx1201"}, 2)
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +57,7 @@ func TestSampleKernels(t *testing.T) {
 	b, err := parseBudgets([]byte(`
 rules:
   - {kernels: "*", targets: "*", max: {scratch_bytes: 0, vgpr_spills: 0}, hint: keep less}
-  - {kernels: "sample_rows*", targets: gfx1100, dot4_per_pair: D/4, global_feeds: global_b128, hint: load int4}
+  - {kernels: "sample_rows*", targets: gfx1100, dot4_per_pair: D/4, k_loads: global_b128, hint: load int4}
 `))
 	if err != nil {
 		t.Fatal(err)
@@ -104,9 +104,29 @@ rules:
 	}
 }
 
+// K that goes through shared memory is held to the width of its loads on the way in and out.
+func TestStagedLoads(t *testing.T) {
+	rule := Rule{KLoads: "staged_b128"}
+	for name, c := range map[string]struct {
+		k    Kernel
+		says string
+	}{
+		"wide":        {Kernel{Dot4Feeds: map[string]int{"lds_b128": 4, "scalar_b256": 2}, Staged: map[string]int{"global_b128": 2, "global_b32": 1}}, ""},
+		"narrow in":   {Kernel{Dot4Feeds: map[string]int{"lds_b128": 4}, Staged: map[string]int{"global_b32": 8}}, "no load global_b128 goes to shared memory"},
+		"narrow out":  {Kernel{Dot4Feeds: map[string]int{"lds_b128": 4, "lds_b32": 1}, Staged: map[string]int{"global_b128": 2}}, "1 loads lds_b32 feed dot4"},
+		"none at all": {Kernel{Staged: map[string]int{"global_b128": 2}}, "no load lds_b128 feeds dot4"},
+	} {
+		got := ""
+		rule.check(c.k, func(_, format string, args ...any) { got += fmt.Sprintf(format, args...) + "\n" })
+		if c.says == "" && got != "" || !strings.Contains(got, c.says) {
+			t.Errorf("%s: %q, want %q", name, got, c.says)
+		}
+	}
+}
+
 func TestBrokenSourceSaysWhatTheCompilerSaid(t *testing.T) {
 	c := compiler(t)
-	_, err := Inspect(t.Context(), c, Source{Unit: filepath.Join("testdata", "missing.hip")}, []string{"gfx1100"}, 1)
+	_, err := Inspect(t.Context(), c, Source{Units: []string{filepath.Join("testdata", "missing.hip")}}, []string{"gfx1100"}, 1)
 	if err == nil || !strings.Contains(err.Error(), "missing.hip") {
 		t.Errorf("error %v", err)
 	}

@@ -8,6 +8,8 @@
 
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cassert>
 #include <cfloat>
 #include <cstddef>

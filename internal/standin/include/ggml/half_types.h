@@ -57,6 +57,8 @@ DOT4FA_HD half2 __hfma2(half2 a, half2 b, half2 c) {
 DOT4FA_HD half2 operator+(half2 a, half2 b) { return __hadd2(a, b); }
 DOT4FA_HD half2 operator-(half2 a, half2 b) { return __hsub2(a, b); }
 DOT4FA_HD half2 operator*(half2 a, half2 b) { return __hmul2(a, b); }
+DOT4FA_HD half2 & operator+=(half2 & a, half2 b) { return a = __hadd2(a, b); }
+DOT4FA_HD half2 & operator*=(half2 & a, half2 b) { return a = __hmul2(a, b); }
 DOT4FA_HD half  __hadd(half a, half b) { return half((_Float16) (a.data + b.data)); }
 DOT4FA_HD half  __hsub(half a, half b) { return half((_Float16) (a.data - b.data)); }
 DOT4FA_HD half  __hmul(half a, half b) { return half((_Float16) (a.data * b.data)); }

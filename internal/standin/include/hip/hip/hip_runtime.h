@@ -108,8 +108,4 @@ DOT4FA_DEV unsigned long long __ballot(int p) { return dot4fa_ballot(p); }
 
 #include "hip_math.h"
 
-// --- the little of the host API that a launcher names ---------------------------
-typedef struct ihipStream_t * hipStream_t;
-typedef int hipError_t;
-static const hipError_t hipSuccess = 0;
-static inline hipError_t hipGetLastError() { return hipSuccess; }
+#include "hip_host.h"
