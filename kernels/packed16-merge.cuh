@@ -32,7 +32,7 @@ struct packed16_merge_smem {
     float m_upto[PACKED16_MERGE_BATCH];                             // maximum of the super-chunk's units so far
     float a[PACKED16_MERGE_BATCH], b[PACKED16_MERGE_BATCH];         // fold of a unit into its super-chunk
     float l_super[PACKED16_MERGE_BATCH];                            // at the last unit of a super-chunk: its l
-    float a_super[PACKED16_MERGE_BATCH], b_super[PACKED16_MERGE_BATCH]; // and its fold into the result
+    float a_super[PACKED16_MERGE_BATCH], b_super[PACKED16_MERGE_BATCH]; // and its fold into the result; a < 0 elsewhere
     float m_open, l_open;                                           // of a super-chunk that began in an earlier batch
     float m_result, l_result;
 };
@@ -84,7 +84,15 @@ static __device__ __forceinline__ void packed16_merge_column(
             packed16_merge_factors(m, smem.m[u], a, b);
             smem.m_upto[u] = m;
             smem.a[u] = a;
-            smem.b[u] = smem.m[u] == PACKED16_MAX_FLOOR && smem.l[u] == 0.0f ? -1.0f : b; // dead: may never have been written
+            smem.b[u] = smem.m[u] == PACKED16_MAX_FLOOR && smem.l[u] == 0.0f ? -1.0f : b; // dead: not to be read
+            smem.a_super[u] = -1.0f;
+            smem.b_super[u] = 0.0f;
+        }
+        for (int u = n + tid; u < PACKED16_MERGE_BATCH; u += nthreads) { // past the last unit
+            smem.a[u] = 1.0f;
+            smem.b[u] = -1.0f;
+            smem.a_super[u] = -1.0f;
+            smem.b_super[u] = 0.0f;
         }
         __syncthreads();
 
@@ -102,19 +110,13 @@ static __device__ __forceinline__ void packed16_merge_column(
             for (int i = per_super - 1 - (u0 & mask); i < u; i += per_super) { // the last units before this one
                 m = fmaxf(m, smem.m_upto[i]);
             }
-            packed16_merge_factors(m, smem.m_upto[u], smem.a_super[u], smem.b_super[u]);
+            if (last(u)) {
+                packed16_merge_factors(m, smem.m_upto[u], smem.a_super[u], smem.b_super[u]);
+            }
             if (u == n - 1) {
                 smem.m_open = smem.m_upto[u];
                 smem.l_open = l;
-                if (last(u)) {
-                    smem.m_result = m;
-                } else { // the open super-chunk is not in the result yet
-                    float upto = m_result;
-                    for (int i = 0; i < u; ++i) {
-                        upto = last(i) ? fmaxf(upto, smem.m_upto[i]) : upto;
-                    }
-                    smem.m_result = upto;
-                }
+                smem.m_result = m; // of the super-chunks that are complete
             }
         }
         __syncthreads();
@@ -129,6 +131,7 @@ static __device__ __forceinline__ void packed16_merge_column(
             smem.l_result = l;
         }
         if (mine) {
+            // No branches between the loads and their use, or the compiler moves each load behind them and they wait in turn.
             for (int u1 = 0; u1 < n; u1 += PACKED16_MERGE_AHEAD) {
                 float part[PACKED16_MERGE_AHEAD][nout];
 #pragma unroll
@@ -140,22 +143,16 @@ static __device__ __forceinline__ void packed16_merge_column(
                 }
 #pragma unroll
                 for (int i = 0; i < PACKED16_MERGE_AHEAD; ++i) {
-                    const int u = u1 + i;
-                    if (u >= n) {
-                        break;
-                    }
-                    const float a = smem.a[u];
-                    const float b = smem.b[u];
+                    const float a = smem.a[u1 + i];
+                    const float b = smem.b[u1 + i];
+                    const float A = smem.a_super[u1 + i];
+                    const float B = smem.b_super[u1 + i];
 #pragma unroll
                     for (int o = 0; o < nout; ++o) {
-                        sup[o] = packed16_merge_add(sup[o], a, b < 0.0f ? 0.0f : part[i][o], fmaxf(b, 0.0f));
-                    }
-                    if (last(u)) {
-#pragma unroll
-                        for (int o = 0; o < nout; ++o) {
-                            tot[o] = packed16_merge_add(tot[o], smem.a_super[u], sup[o], smem.b_super[u]);
-                            sup[o] = 0.0f;
-                        }
+                        const float s = packed16_merge_add(sup[o], a, b < 0.0f ? 0.0f : part[i][o], fmaxf(b, 0.0f));
+                        const float t = packed16_merge_add(tot[o], A, s, B);
+                        tot[o] = A < 0.0f ? tot[o] : t;
+                        sup[o] = A < 0.0f ? s : 0.0f;
                     }
                 }
             }
