@@ -236,8 +236,8 @@ packed16_decode(
     const int chunk_1  = min(chunk_0 + args.chunks_per_cta, n_chunks);
 
 #if PACKED16_Q_IN_SMEM
-    for (int i = tid; i < ncols*(D/4); i += T) {
-        smem.q[i/(D/4)][i%(D/4)] = Q[min(i/(D/4), n_mine - 1)*(D/4) + i%(D/4)];
+    for (int i = tid; i < ncols*(D/16); i += T) {
+        ((int4 *) smem.q[0])[i] = ((const int4 *) Q)[min(i/(D/16), n_mine - 1)*(D/16) + i%(D/16)];
     }
     for (int i = tid; i < ncols*(D/32); i += T) {
         smem.qs[i/(D/32)][i%(D/32)] = Q_scales[min(i/(D/32), n_mine - 1)*(D/32) + i%(D/32)];

@@ -8,9 +8,12 @@
 
 #include <atomic>
 
-#if defined(GGML_USE_HIP)
-#define cudaEventCreate      hipEventCreate
-#define cudaEventElapsedTime hipEventElapsedTime
+#if defined(GGML_USE_HIP) // names that vendors/hip.h does not map
+#define cudaEventCreate             hipEventCreate
+#define cudaEventElapsedTime        hipEventElapsedTime
+#define cudaStreamCaptureStatus     hipStreamCaptureStatus
+#define cudaStreamCaptureStatusNone hipStreamCaptureStatusNone
+#define cudaStreamIsCapturing       hipStreamIsCapturing
 #endif // defined(GGML_USE_HIP)
 
 void ggml_cuda_packed16_init() {

@@ -168,9 +168,10 @@ static __global__ void PACKED16_LAUNCH_BOUNDS(PACKED16_PREFILL_THREADS, 4, 1) pa
     // Row r of the block is query row q0 + r % BM of head head0 + r / BM.
     const int64_t q_block = ((int64_t) seq*args.n_head + head0)*args.nq + q0;
 #if PACKED16_Q_IN_SMEM
-    for (int i = tid; i < PACKED16_BM*group*(D/4); i += PACKED16_PREFILL_THREADS) {
-        const int r = i / (D/4);
-        smem.q[r][i % (D/4)] = Q[(q_block + r/PACKED16_BM*args.nq + min(r%PACKED16_BM, args.nq - q0 - 1))*(D/4) + i % (D/4)];
+    for (int i = tid; i < PACKED16_BM*group*(D/16); i += PACKED16_PREFILL_THREADS) {
+        const int r = i / (D/16);
+        ((int4 *) smem.q[r])[i % (D/16)] =
+            ((const int4 *) Q)[(q_block + r/PACKED16_BM*args.nq + min(r%PACKED16_BM, args.nq - q0 - 1))*(D/16) + i % (D/16)];
     }
     for (int i = tid; i < PACKED16_BM*group*(D/32); i += PACKED16_PREFILL_THREADS) {
         const int r = i / (D/32);
