@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 	"slices"
 	"sort"
-	"strings"
 
 	"dot4fa/internal/lock"
+	"dot4fa/internal/release"
 	"dot4fa/internal/render"
 	"dot4fa/internal/series"
 	"dot4fa/internal/shell"
@@ -139,28 +139,7 @@ func treeAfter(s *upstream.Snapshot, plan *series.Plan, rendered []render.File) 
 	for _, f := range rendered {
 		put(f.Path, f.Data)
 	}
-	return treeID(byPath), nil
-}
-
-// treeID is the git tree id of files given by path.
-func treeID(files map[string]gitobj.Entry) string {
-	var here []gitobj.Entry
-	below := map[string]map[string]gitobj.Entry{}
-	for path, e := range files {
-		dir, rest, nested := strings.Cut(path, "/")
-		if !nested {
-			here = append(here, gitobj.Entry{Mode: e.Mode, Name: path, ID: e.ID})
-			continue
-		}
-		if below[dir] == nil {
-			below[dir] = map[string]gitobj.Entry{}
-		}
-		below[dir][rest] = e
-	}
-	for dir, inside := range below {
-		here = append(here, gitobj.Entry{Mode: gitobj.ModeDir, Name: dir, ID: treeID(inside)})
-	}
-	return gitobj.HashTree(here)
+	return release.TreeID(byPath), nil
 }
 
 // configuration is what decides the outcome of a configure.

@@ -205,3 +205,10 @@ func quoted(p string) string {
 	b.WriteByte('"')
 	return b.String()
 }
+
+// AddDiff is the diff of a file that is added as a whole: Path and Post.
+func (f *FilePlan) AddDiff() []byte {
+	whole := FilePlan{Path: f.Path, Post: f.Post, New: true,
+		splices: []splice{{text: f.Post, edit: &Edit{}}}}
+	return whole.diff(0, 1)
+}
