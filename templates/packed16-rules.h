@@ -5,6 +5,8 @@
 
 #include "ggml.h"
 
+#include <string.h>
+
 static inline bool packed16_is_attention(const struct ggml_tensor * op) {
     return op->op == GGML_OP_FLASH_ATTN_EXT && op->src[1]->type == GGML_TYPE_I32;
 }
@@ -45,10 +47,14 @@ static inline const char * packed16_attention_refusal(const struct ggml_tensor *
     if (mask != NULL && (mask->type != GGML_TYPE_F16 || mask->ne[0] < k->ne[1] || mask->ne[1] < q->ne[1])) {
         return "packed16 K needs an F16 mask that covers all cells and rows";
     }
-    if (((const float *) op->op_params)[1] != 0.0f) {
+    float max_bias;
+    float logit_softcap;
+    memcpy(&max_bias,      op->op_params + 1, sizeof(float));
+    memcpy(&logit_softcap, op->op_params + 2, sizeof(float));
+    if (max_bias != 0.0f) {
         return "packed16 K has no ALiBi (max_bias): use -ctk q8_0 for this model";
     }
-    if (((const float *) op->op_params)[2] != 0.0f) {
+    if (logit_softcap != 0.0f) {
         return "packed16 K has no logit softcap: use -ctk q8_0 for this model";
     }
     return NULL;

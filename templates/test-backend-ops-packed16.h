@@ -6,6 +6,7 @@
 
 #include "test-packed16-attention.h"
 #include "test-packed16-pack.h"
+#include "test-packed16-relations.h"
 
 static void add_packed16_test_cases(std::vector<std::unique_ptr<test_case>> & test_cases) {
     const ggml_type     v_types[] = { GGML_TYPE_F16, GGML_TYPE_Q8_0, GGML_TYPE_Q4_0 };
@@ -72,6 +73,19 @@ static void add_packed16_test_cases(std::vector<std::unique_ptr<test_case>> & te
         attention(type_V, 256, 4, 6, 16384,   1, 1, MASK_CAUSAL);
         attention(type_V, 256, 4, 6, 16384,   4, 1, MASK_SLOTS);
         attention(type_V, 256, 4, 6,  1280, 512, 1, MASK_CAUSAL);
+    }
+
+    for (ggml_type type_V : v_types) {
+        for (int64_t hs : { 64, 128, 256 }) {
+            for (packed16_mask mask : { MASK_NONE, MASK_CAUSAL, MASK_SLOTS, MASK_DEAD, MASK_BIAS }) {
+                for (int64_t kv : { 256, 768, 2304 }) {
+                    test_cases.emplace_back(new test_packed16_invariance(PACKED16, type_V, hs, 2, 6, kv, 8, 1, mask));
+                }
+            }
+        }
+        test_cases.emplace_back(new test_packed16_invariance(PACKED16, type_V, 256, 4, 6, 3328, 3, 1, MASK_CAUSAL, true));
+        test_cases.emplace_back(new test_packed16_invariance(PACKED16, type_V, 128, 2, 1, 2048, 5, 1, MASK_WINDOW));
+        test_cases.emplace_back(new test_packed16_invariance(PACKED16, type_V, 128, 2, 8, 2048, 7, 1, MASK_SEQS));
     }
 
     for (int64_t hs : { 64, 128, 256 }) {

@@ -3,7 +3,6 @@
 #include "test-packed16-data.h"
 
 #include <map>
-#include <numeric>
 
 // Which cell which row may see. The last 1/16 of the cells is padding that no row sees, except with `none` and `bias`.
 enum packed16_mask {
@@ -70,32 +69,49 @@ struct test_flash_attn_packed16 : public test_case {
         return ggml_permute(ctx, t, 0, 2, 1, 3);
     }
 
-    ggml_tensor * build_graph(ggml_context * ctx) override {
-        ggml_tensor * q = ggml_new_tensor_4d(ctx, GGML_TYPE_F32, hs, nh*gqa, nb, ns);
+    // set by build_inputs: views as attention takes them
+    ggml_tensor * q        = nullptr;
+    ggml_tensor * k        = nullptr;
+    ggml_tensor * v        = nullptr;
+    ggml_tensor * m        = nullptr;
+    ggml_tensor * s        = nullptr;
+    ggml_tensor * k_scales = nullptr;
+
+    void build_inputs(ggml_context * ctx) {
+        q = ggml_new_tensor_4d(ctx, GGML_TYPE_F32, hs, nh*gqa, nb, ns);
         ggml_set_name(q, "q");
         q = ggml_permute(ctx, q, 0, 2, 1, 3);
 
         const int64_t k_row = type_K == PACKED16 ? hs/4 : hs;
 
-        ggml_tensor * k = cache_view(ctx, new_cache(ctx, type_K, k_row, "k"), k_row);
-        ggml_tensor * v = cache_view(ctx, new_cache(ctx, type_V, hs,    "v"), hs);
-
-        ggml_tensor * m = nullptr;
+        k = cache_view(ctx, new_cache(ctx, type_K, k_row, "k"), k_row);
+        v = cache_view(ctx, new_cache(ctx, type_V, hs,    "v"), hs);
+        if (type_K == PACKED16) {
+            k_scales = cache_view(ctx, new_cache(ctx, GGML_TYPE_F16, hs/32, "k_scales"), hs/32);
+        }
         if (mask != MASK_NONE) {
             m = ggml_new_tensor_4d(ctx, GGML_TYPE_F16, kv, nb, 1, ns);
             ggml_set_name(m, "m");
         }
-
-        ggml_tensor * out = ggml_flash_attn_ext(ctx, q, k, v, m, 1.0f/sqrtf(hs), 0.0f, 0.0f);
-        if (type_K == PACKED16) {
-            ggml_flash_attn_ext_add_k_scales(out, cache_view(ctx, new_cache(ctx, GGML_TYPE_F16, hs/32, "k_scales"), hs/32));
-        }
         if (sinks) {
-            ggml_tensor * s = ggml_new_tensor_1d(ctx, GGML_TYPE_F32, nh*gqa);
+            s = ggml_new_tensor_1d(ctx, GGML_TYPE_F32, nh*gqa);
             ggml_set_name(s, "s");
-            ggml_flash_attn_ext_add_sinks(out, s);
         }
+    }
+
+    ggml_tensor * attend(ggml_context * ctx, ggml_tensor * q, ggml_tensor * m) const {
+        ggml_tensor * out = ggml_flash_attn_ext(ctx, q, k, v, m, 1.0f/sqrtf(hs), 0.0f, 0.0f);
+        if (k_scales) {
+            ggml_flash_attn_ext_add_k_scales(out, k_scales);
+        }
+        ggml_flash_attn_ext_add_sinks(out, s);
         ggml_flash_attn_ext_set_prec(out, GGML_PREC_F32);
+        return out;
+    }
+
+    ggml_tensor * build_graph(ggml_context * ctx) override {
+        build_inputs(ctx);
+        ggml_tensor * out = attend(ctx, q, m);
         ggml_set_name(out, "out");
         return out;
     }
@@ -232,80 +248,6 @@ struct test_flash_attn_packed16 : public test_case {
         ggml_backend_tensor_set(t, data.data(), 0, data.size());
         if (scales) {
             ggml_backend_tensor_set(scales, data_s.data(), 0, data_s.size());
-        }
-    }
-};
-
-// What packing costs: rows packed by the op and read by attention, against the same attention on the F16 rows.
-struct test_packed16_against_f16 : public test_case {
-    const int64_t                  hs;
-    const ggml_packed16_scale_mode mode_s;
-
-    static constexpr int64_t nh = 2, gqa = 6, kv = 512, nb = 4;
-
-    std::string vars() override {
-        const std::string scale = mode_s == GGML_PACKED16_SCALE_MSE ? "mse" : "absmax";
-        return VARS_TO_STR2(hs, scale);
-    }
-
-    std::string op_desc(ggml_tensor * t) override {
-        GGML_UNUSED(t);
-        return "PACKED16_AGAINST_F16";
-    }
-
-    bool run_whole_graph() override {
-        return true;
-    }
-
-    double max_nmse_err() override {
-        return 5e-4;
-    }
-
-    // each backend's packed half against its own F16 half
-    double err(const float * a, const float * b, size_t n) override {
-        return std::max(nmse(a + n/2, a, n/2), nmse(b + n/2, b, n/2));
-    }
-
-    test_packed16_against_f16(int64_t hs, ggml_packed16_scale_mode mode_s) : hs(hs), mode_s(mode_s) {}
-
-    ggml_tensor * build_graph(ggml_context * ctx) override {
-        ggml_tensor * q         = ggml_new_tensor_3d(ctx, GGML_TYPE_F32, hs, nb, nh*gqa);
-        ggml_tensor * k_cur     = ggml_new_tensor_2d(ctx, GGML_TYPE_F16, hs*nh, kv);
-        ggml_tensor * v         = ggml_new_tensor_2d(ctx, GGML_TYPE_F16, hs*nh, kv);
-        ggml_tensor * k_payload = ggml_new_tensor_2d(ctx, GGML_TYPE_I32, hs*nh/4,  kv);
-        ggml_tensor * k_scales  = ggml_new_tensor_2d(ctx, GGML_TYPE_F16, hs*nh/32, kv);
-        ggml_tensor * k_idxs    = ggml_new_tensor_1d(ctx, GGML_TYPE_I64, kv);
-        ggml_set_name(k_idxs, "k_idxs");
-
-        const auto heads = [&](ggml_tensor * t, int64_t row_of_head) {
-            return ggml_permute(ctx, ggml_view_3d(ctx, t, row_of_head, nh, kv, ggml_row_size(t->type, row_of_head), t->nb[1], 0), 0, 2, 1, 3);
-        };
-
-        ggml_tensor * packed = ggml_pack_k_packed16(ctx, k_payload, k_scales, k_cur, k_idxs);
-        ggml_pack_k_packed16_set_scale_mode(packed, mode_s);
-
-        const float   scale = 1.0f/sqrtf(hs);
-        ggml_tensor * a = ggml_flash_attn_ext(ctx, q, heads(packed, hs/4), heads(v, hs), nullptr, scale, 0.0f, 0.0f);
-        ggml_flash_attn_ext_add_k_scales(a, heads(k_scales, hs/32));
-
-        ggml_tensor * b = ggml_flash_attn_ext(ctx, q, heads(k_cur, hs), heads(v, hs), nullptr, scale, 0.0f, 0.0f);
-        ggml_flash_attn_ext_set_prec(b, GGML_PREC_F32);
-
-        ggml_tensor * out = ggml_concat(ctx, a, b, 3);
-        ggml_set_name(out, "out");
-        return out;
-    }
-
-    void initialize_tensors(ggml_context * ctx) override {
-        for (ggml_tensor * t = ggml_get_first_tensor(ctx); t != NULL; t = ggml_get_next_tensor(ctx, t)) {
-            if (strcmp(t->name, "k_idxs") == 0) {
-                std::vector<int64_t> rows(kv);
-                std::iota(rows.begin(), rows.end(), 0);
-                ggml_backend_tensor_set(t, rows.data(), 0, kv*sizeof(int64_t));
-            } else if (t->view_src == NULL && t->op == GGML_OP_NONE) {
-                const float unit = sqrtf(3.0f); // uniform in +-sqrt(3) has variance 1
-                init_tensor_uniform(t, -unit, unit);
-            }
         }
     }
 };

@@ -25,6 +25,12 @@ struct test_pack_k_packed16 : public test_case {
         return 0.0;
     }
 
+    // what one call moves: not the whole cache
+    size_t op_size(ggml_tensor * t) override {
+        GGML_UNUSED(t);
+        return n_tokens*(ggml_row_size(type, n_embd) + n_embd + n_embd/16);
+    }
+
     test_pack_k_packed16(ggml_type type, int64_t n_embd, int64_t n_rows, int64_t n_stream, int64_t n_tokens,
                          ggml_packed16_scale_mode mode_s, const std::string & data, bool view)
         : type(type), n_embd(n_embd), n_rows(n_rows), n_stream(n_stream), n_tokens(n_tokens), mode_s(mode_s), data(data), view(view) {}
