@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"dot4fa/internal/fault"
+	"dot4fa/internal/isa"
+	"dot4fa/internal/nearest"
+	"dot4fa/internal/recipe"
+)
+
+func (a *app) isa() *cobra.Command {
+	var targets []string
+	var all, record bool
+	var compiler, tree string
+	c := &cobra.Command{
+		Use:   "isa",
+		Short: "Show what the kernels cost in machine code, and hold them to budgets",
+		Long: `Compiles every kernel of the recipe for AMD GPUs, device side only, with ROCm's
+clang or a plain clang 19 or newer, and reads from the machine code: dot4
+instructions, registers, spills, shared memory, waves per SIMD, loads by width.
+Nothing is run on a GPU. When a kernel breaks a recorded budget the exit code is 6.`,
+		Example: `  dot4fa isa
+  dot4fa isa --target gfx1201 --json
+  dot4fa isa --all --compiler clang++-21
+  dot4fa isa --tree work/rdna3/ggml/src/ggml-cuda     # with upstream's own headers`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			r, err := a.loadRecipe()
+			if err != nil {
+				return err
+			}
+			if targets, err = isaTargets(r, targets, all); err != nil {
+				return err
+			}
+			if a.dryRun {
+				a.note("isa only compiles and reads; there is nothing to run")
+				return nil
+			}
+			dir, err := os.MkdirTemp("", "dot4fa-isa")
+			if err != nil {
+				return fault.New(fault.Environment, "no temporary directory: %w", err).Hintf("set TMPDIR to a directory that can be written")
+			}
+			defer os.RemoveAll(dir)
+			assets, _ := a.assets()
+			src, err := isa.Kernels(dir, r, assets)
+			if err != nil {
+				return err
+			}
+			src.Tree = tree
+			ctx := cmd.Context()
+			clang, err := isa.FindCompiler(ctx, compiler)
+			if err != nil {
+				return err
+			}
+			a.report.Status("isa  clang %s, %s", clang.Version, strings.Join(targets, " "))
+			report, err := isa.Inspect(ctx, clang, src, targets, runtime.GOMAXPROCS(0))
+			a.report.Clear()
+			if err != nil {
+				return err
+			}
+			budgets, err := isa.LoadBudgets()
+			if err != nil {
+				return err
+			}
+			if record {
+				return budgets.Record(a.Out, report)
+			}
+			if a.json {
+				err = a.printJSON(report)
+			} else {
+				err = report.Print(a.Out)
+			}
+			if err != nil {
+				return err
+			}
+			return overBudget(budgets.Check(report))
+		},
+	}
+	f := c.Flags()
+	f.SortFlags = false
+	f.StringArrayVar(&targets, "target", nil, "GPU `target` to compile for (repeatable; default: the recipe's)")
+	f.BoolVar(&all, "all", false, "compile for every target the kernels are meant for")
+	f.StringVar(&compiler, "compiler", "", "the clang++ to use, a `path` or name (default: ROCm's, else the newest)")
+	f.StringVar(&tree, "tree", "", "ggml-cuda `directory` of an upstream tree whose headers to use instead of the stand-ins")
+	f.BoolVar(&record, "record", false, "print the budgets file with these figures as its new ceilings")
+	_ = c.MarkFlagDirname("tree")
+	return c
+}
+
+// isaTargets are the targets asked for, else the recipe's AMD ones, else the
+// first of all.
+func isaTargets(r *recipe.Recipe, asked []string, all bool) ([]string, error) {
+	switch {
+	case all && len(asked) > 0:
+		return nil, fault.New(fault.Usage, "--all and --target exclude each other").Hintf("give one of them")
+	case all:
+		return isa.Targets, nil
+	case len(asked) == 0 && r.Backend == recipe.HIP:
+		return r.GPUTargets, nil
+	case len(asked) == 0:
+		return isa.Targets[:1], nil
+	}
+	for _, t := range asked {
+		if contains(isa.Targets, t) || contains(recipe.HIPTargets, t) {
+			continue
+		}
+		hint := ""
+		if near := nearest.Hint(t, isa.Targets); near != "" {
+			hint = near + "? "
+		}
+		return nil, fault.New(fault.Usage, "unknown GPU target %s", t).Hintf("%sallowed: %s", hint, strings.Join(isa.Targets, ", "))
+	}
+	return asked, nil
+}
+
+// overBudget is one error of all budgets that are broken.
+func overBudget(broken []*fault.Error) error {
+	if len(broken) == 0 {
+		return nil
+	}
+	var b strings.Builder
+	what := "budgets are"
+	if len(broken) == 1 {
+		what = "budget is"
+	}
+	fmt.Fprintf(&b, "%d %s broken", len(broken), what)
+	for _, e := range broken {
+		b.WriteString("\n  " + e.Error())
+	}
+	return fault.New(fault.VerifyFailed, "%s", b.String()).Hintf("%s", broken[0].Hint)
+}
