@@ -60,7 +60,7 @@ static packed16_shape packed16_shape_of(const ggml_tensor * dst) {
     // K payload is read 16 bytes at a time, its scales a row of a head at a time, quantised V 2 bytes and f16 V 16 bytes
     s.misaligned = !packed16_aligned(K, 16) || !packed16_aligned(V, V->type == GGML_TYPE_F16 ? 16 : 2);
     if (s.k == PACKED16_K_PACKED) {
-        s.misaligned = s.misaligned || !packed16_aligned(dst->src[5], Q->ne[0]/16);
+        s.misaligned = s.misaligned || !dst->src[5] || !packed16_aligned(dst->src[5], Q->ne[0]/16);
     }
     return s;
 }
