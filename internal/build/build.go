@@ -50,11 +50,15 @@ func (t Tree) Configure(ctx context.Context, cmd shell.Command, fresh bool, repo
 
 // Compiled says what a build did.
 type Compiled struct {
-	Units   int           `json:"units"` // object files made
-	Nothing bool          `json:"nothing_to_do"`
-	Log     string        `json:"log"`
-	Took    time.Duration `json:"-"`
+	Units  int           `json:"units"`  // object files made
+	Linked int           `json:"linked"` // libraries and programs made
+	Log    string        `json:"log"`
+	Took   time.Duration `json:"-"`
 }
+
+// Nothing reports whether everything was up to date. That Ninja ran a step says
+// little: upstream has one that is always out of date.
+func (c Compiled) Nothing() bool { return c.Units == 0 && c.Linked == 0 }
 
 // Compile runs a compile command, showing its progress.
 func (t Tree) Compile(ctx context.Context, cmd shell.Command, report *progress.Reporter) (Compiled, error) {
@@ -69,7 +73,7 @@ func (t Tree) Compile(ctx context.Context, cmd shell.Command, report *progress.R
 	var tail tailBuffer
 	err = cmd.Run(ctx, io.MultiWriter(f, w, &tail), ninjaStatus)
 	report.Clear()
-	done := Compiled{Units: w.units, Nothing: w.idle, Log: f.Name(), Took: time.Since(start)}
+	done := Compiled{Units: w.units, Linked: w.linked, Log: f.Name(), Took: time.Since(start)}
 	if err != nil {
 		lines := w.failure
 		if lines == nil {

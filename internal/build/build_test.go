@@ -69,15 +69,25 @@ func TestWatcherReadsNinja(t *testing.T) {
 	if got := strings.Join(steps, "|"); got != "CXX ggml/src/ggml.cpp|C common/x.c|Linking CXX executable bin/a" {
 		t.Errorf("steps: %s", got)
 	}
-	if w.units != 2 || w.idle {
-		t.Errorf("units %d idle %v, want 2 object files and work done", w.units, w.idle)
+	if w.units != 2 || w.linked != 1 {
+		t.Errorf("%d object files, %d linked, want 2 and 1", w.units, w.linked)
 	}
 	if got := firstErrors(w.failure, 8); len(got) != 1 || got[0] != "x.c:1:2: error: no such thing" {
 		t.Errorf("first errors: %q", got)
 	}
-	w.Write([]byte("ninja: no work to do.\n"))
-	if !w.idle {
-		t.Error("no work to do was not seen")
+}
+
+func TestNothingToDo(t *testing.T) {
+	for out, want := range map[string]bool{
+		"ninja: no work to do.":                            true,
+		"[1/8] Provisioning UI assets":                     true,
+		"[1/2] Building C object a/CMakeFiles/a.dir/a.c.o": false,
+		"[2/2] Linking CXX executable bin/a":               false,
+	} {
+		done, err := TreeOf(t.TempDir()).Compile(context.Background(), shell.Command{Path: "/bin/echo", Args: []string{out}}, nil)
+		if err != nil || done.Nothing() != want {
+			t.Errorf("%q: nothing to do is %v (%v), want %v", out, done.Nothing(), err, want)
+		}
 	}
 }
 

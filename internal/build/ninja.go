@@ -19,7 +19,7 @@ type watcher struct {
 
 	partial []byte
 	units   int      // object files that were made
-	idle    bool     // Ninja said that there is nothing to do
+	linked  int      // libraries and programs that were made
 	failure []string // the first failure, from its FAILED line to the next step
 	inside  bool     // of that failure
 }
@@ -43,12 +43,13 @@ func (w *watcher) line(s string) {
 		w.inside = false
 		n, _ := strconv.Atoi(m[1])
 		total, _ := strconv.Atoi(m[2])
-		if compiles(m[3]) {
+		switch {
+		case compiles(m[3]):
 			w.units++
+		case strings.HasPrefix(m[3], "Linking "):
+			w.linked++
 		}
 		w.step(n, total, brief(m[3]))
-	case strings.HasPrefix(s, "ninja: no work to do"):
-		w.idle = true
 	case strings.HasPrefix(s, "FAILED: ") && w.failure == nil:
 		w.inside = true
 	}

@@ -81,10 +81,10 @@ func (r *Run) build(ctx context.Context, d *Done, o BuildOptions) error {
 		if err := r.recordBuild(targets); err != nil {
 			return "", err
 		}
-		if done.Nothing {
+		if done.Nothing() {
 			return "", nil
 		}
-		return fmt.Sprintf("%s compiled, %s, log %s", plural(done.Units, "unit"), jobs, done.Log), nil
+		return fmt.Sprintf("%s compiled, %d linked, %s, log %s", plural(done.Units, "unit"), done.Linked, jobs, done.Log), nil
 	})
 	if err != nil {
 		return err
