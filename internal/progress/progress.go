@@ -98,7 +98,13 @@ type Counter struct {
 
 // Count begins a count.
 func (r *Reporter) Count(label string) *Counter {
-	return &Counter{r: r, label: label, start: time.Now(), first: -1}
+	now := time.Now()
+	if r != nil {
+		r.mu.Lock()
+		r.plain = now // what is over at once needs no line
+		r.mu.Unlock()
+	}
+	return &Counter{r: r, label: label, start: now, first: -1}
 }
 
 // Step shows that n of total are done and what the last one was.
