@@ -4,7 +4,6 @@ package ci
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -213,14 +212,66 @@ func (s *Spec) job(c Cell) Job {
 	return Job{Name: name, Upstream: c.Upstream, ROCm: c.ROCm, Image: s.Images[c.ROCm], Target: c.Target, Recipe: c.Recipe}
 }
 
-// Only keeps the jobs for which each non-empty field of c is equal.
-func (m *Matrix) Only(c Cell) *Matrix {
+// Filter says which jobs to keep. The values given for one axis are
+// alternatives, "" meaning a job without a value there; the axes go together.
+type Filter map[string][]string
+
+// ParseFilter reads "axis=value" words.
+func ParseFilter(words []string) (Filter, error) {
+	f := Filter{}
+	for _, w := range words {
+		key, value, ok := strings.Cut(w, "=")
+		if !ok || !slices.Contains(axisNames, key) {
+			return nil, fault.New(fault.Usage, "%q does not choose jobs", w).
+				Hintf("write axis=value with one of the axes %s; target= is a job without a target", strings.Join(axisNames, ", "))
+		}
+		f[key] = append(f[key], value)
+	}
+	return f, nil
+}
+
+var axisNames = []string{"upstream", "rocm", "target", "recipe"}
+
+// Only keeps the jobs that f chooses. A value that no job has is an error: a
+// filter with a slip in it would build nothing and look green.
+func (m *Matrix) Only(f Filter) (*Matrix, error) {
+	for _, axis := range axisNames {
+		for _, v := range f[axis] {
+			if !slices.ContainsFunc(m.Include, func(j Job) bool { return j.axis(axis) == v }) {
+				return nil, fault.New(fault.Usage, "no job has the %s %q", axis, v).
+					Hintf("`dot4fa ci matrix` prints all jobs")
+			}
+		}
+	}
 	kept := &Matrix{Include: []Job{}}
 	for _, j := range m.Include {
-		if c.matches(Cell{j.Upstream, j.ROCm, j.Target, j.Recipe}) {
+		if f.keeps(j) {
 			kept.Include = append(kept.Include, j)
 		}
 	}
-	slices.SortStableFunc(kept.Include, func(a, b Job) int { return cmp.Compare(a.Recipe, b.Recipe) })
-	return kept
+	if len(kept.Include) == 0 {
+		return nil, fault.New(fault.Usage, "no job has all of these values together").Hintf("`dot4fa ci matrix` prints all jobs")
+	}
+	return kept, nil
+}
+
+func (f Filter) keeps(j Job) bool {
+	for axis, values := range f {
+		if !slices.Contains(values, j.axis(axis)) {
+			return false
+		}
+	}
+	return true
+}
+
+func (j Job) axis(name string) string {
+	switch name {
+	case "upstream":
+		return j.Upstream
+	case "rocm":
+		return j.ROCm
+	case "target":
+		return j.Target
+	}
+	return j.Recipe
 }

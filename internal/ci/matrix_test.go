@@ -44,8 +44,36 @@ include:
 	if got := strings.Join(names, " "); got != want {
 		t.Errorf("jobs\n got %s\nwant %s", got, want)
 	}
-	if n := len(m.Only(Cell{Recipe: "cpu"}).Include); n != 1 {
-		t.Errorf("Only(cpu) has %d jobs, want 1", n)
+	for _, c := range []struct {
+		words string
+		jobs  int
+		fault string
+	}{
+		{"", 7, ""},
+		{"recipe=cpu", 1, ""},
+		{"target=gfx1100 target=", 4, ""},
+		{"target=gfx1100 target= upstream=pin", 3, ""},
+		{"target=gfx1100 upstream=latest rocm=7.2.1", 1, ""},
+		{"recipe=cpu target=gfx1100", 0, "together"},
+		{"target=gfx110", 0, `no job has the target "gfx110"`},
+		{"gpu=gfx1100", 0, "does not choose jobs"},
+		{"gfx1100", 0, "does not choose jobs"},
+	} {
+		f, err := ParseFilter(strings.Fields(c.words))
+		var got *Matrix
+		if err == nil {
+			got, err = m.Only(f)
+		}
+		switch {
+		case c.fault != "":
+			if err == nil || !strings.Contains(err.Error(), c.fault) || fault.Code(err) != fault.Usage {
+				t.Errorf("%q: error %v, want one with %q", c.words, err, c.fault)
+			}
+		case err != nil:
+			t.Errorf("%q: %v", c.words, err)
+		case len(got.Include) != c.jobs:
+			t.Errorf("%q: %d jobs, want %d", c.words, len(got.Include), c.jobs)
+		}
 	}
 }
 
