@@ -176,7 +176,6 @@ static __device__ __forceinline__ void packed16_merge_column(
             dst[i*nthreads + tid] = __fadd_rn(__fmul_rn(tot[i], scale), 0.0f); // no negative zeros
         }
     }
-    __syncthreads();
 }
 
 // Launch: grid (nq*gqa, n_head_kv, n_seq), block D.

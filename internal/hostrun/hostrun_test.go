@@ -53,7 +53,7 @@ func TestMain(m *testing.M) {
 func TestRightKernelsRun(t *testing.T) {
 	for _, traced := range []bool{false, true} {
 		p := compileSamples(t, traced)
-		for _, name := range []string{"right", "narrow_shuffle", "reverse_right", "twice_right", "arithmetic"} {
+		for _, name := range []string{"right", "narrow_shuffle", "reverse_right", "twice_right", "collect_right", "arithmetic"} {
 			for seed := 1; seed <= 8; seed++ {
 				for _, preempt := range []string{"0", "3"} {
 					r, err := p.Run(t.Context(), nil, name, fmt.Sprint(seed), preempt)
@@ -81,6 +81,7 @@ func TestBrokenKernelsAreFound(t *testing.T) {
 		{"missing_barrier", -1, Diverged, "hostrun: "},
 		{"uninitialised", 1, Diverged, "uninitialised: thread 0 reads smem + 12 bytes (samples.cpp:"},
 		{"twice_reuse_race", -1, Diverged, "race on smem"},
+		{"collect_atomic_race", -1, Diverged, "hostrun: "},
 		{"reverse_warp_race", -1, Diverged, "hostrun: "},
 		{"diverged_shuffle", Diverged, Diverged, "diverged: no thread can go on"},
 		{"diverged_barrier", Diverged, Diverged, "different barriers"},

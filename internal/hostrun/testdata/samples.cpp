@@ -7,7 +7,7 @@
 #include <vector>
 
 enum kind { right, missing_barrier, diverged_shuffle, diverged_barrier, early_return, uninitialised, past_the_array, past_the_struct,
-            past_the_buffer, misaligned, partial_mask, warp_race, narrow_shuffle, reuse_race };
+            past_the_buffer, misaligned, partial_mask, warp_race, narrow_shuffle, reuse_race, atomic_race };
 
 struct reduction_shared { float sum[4]; };
 struct row_shared { float row[128]; };
@@ -131,6 +131,30 @@ template <kind K> static int run_reverse() {
     return 0;
 }
 
+struct flags_shared { unsigned bits; };
+
+// Collects one bit per warp in shared memory.
+template <kind K> static __global__ void collect(unsigned * out) {
+    __shared__ flags_shared smem;
+    if (threadIdx.x == 0) {
+        smem.bits = 0;
+    }
+    if (K != atomic_race) {
+        __syncthreads();
+    }
+    atomicOr(&smem.bits, 1u << threadIdx.x/WARP_SIZE);
+    __syncthreads();
+    if (threadIdx.x == 1) {
+        *out = smem.bits;
+    }
+}
+
+template <kind K> static int run_collect() {
+    std::vector<unsigned> out(1);
+    hostrun::launch(collect<K>, dim3(1), dim3(128), 0, out.data());
+    return out[0] == 15 ? 0 : 1;
+}
+
 // half, dp4a, and the conversions a pack kernel leans on.
 static int run_arithmetic() {
     bool ok = true;
@@ -166,6 +190,8 @@ int main(int argc, char ** argv) {
     REVERSE(right) REVERSE(warp_race) REVERSE(past_the_struct) REVERSE(misaligned)
     if (name == "twice_right") return run_twice<right>();
     if (name == "twice_reuse_race") return run_twice<reuse_race>();
+    if (name == "collect_right") return run_collect<right>();
+    if (name == "collect_atomic_race") return run_collect<atomic_race>();
     if (name == "arithmetic") return run_arithmetic();
     return 2;
 }

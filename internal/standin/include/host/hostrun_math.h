@@ -63,7 +63,22 @@ static inline int __dp4a(int a, int b, int c) {
     return c;
 }
 
-// Atomics: one OS thread, so plain; not an access for the race watch.
-template <typename T> HOSTRUN_RAW static T atomicAdd(T * p, T v) { T old = *p; *p = old + v; return old; }
-template <typename T> HOSTRUN_RAW static T atomicMax(T * p, T v) { T old = *p; *p = old > v ? old : v; return old; }
-template <typename T> HOSTRUN_RAW static T atomicOr(T * p, T v) { T old = *p; *p = old | v; return old; }
+// Atomics: one OS thread, so plain. To the race watch they may follow each other, but not plain accesses.
+template <typename T> HOSTRUN_RAW static void hostrun_atomic(T * p, const void * pc) {
+    if (hostrun::traced && (uintptr_t) p >= hostrun::shadow_lo && (uintptr_t) p < hostrun::shadow_hi) {
+        hostrun::shared_access((uintptr_t) p, sizeof(T), hostrun::access::atomic, pc);
+    }
+}
+#define HOSTRUN_ATOMIC(name, update)                                                        \
+    template <typename T> HOSTRUN_RAW static T name(T * p, T v) {                \
+        hostrun_atomic(p, __builtin_return_address(0));                                                                \
+        const T old = *p;                                                                   \
+        *p = update;                                                                        \
+        return old;                                                                         \
+    }
+HOSTRUN_ATOMIC(atomicAdd, old + v)
+HOSTRUN_ATOMIC(atomicMax, old > v ? old : v)
+HOSTRUN_ATOMIC(atomicMin, old < v ? old : v)
+HOSTRUN_ATOMIC(atomicOr, old | v)
+HOSTRUN_ATOMIC(atomicAnd, old & v)
+#undef HOSTRUN_ATOMIC

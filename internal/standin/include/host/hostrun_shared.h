@@ -82,7 +82,8 @@ const shared_section & shared_map(); // read once from the program's own ELF fil
 struct shadow {
     uint32_t write_epoch = 0, read_epoch = 0; // block barriers passed, +1; 0: never
     uint32_t write_sync = 0, read_sync = 0;   // warp barriers passed by that warp
-    int32_t  writer = -1, reader = -1;        // thread index; reader may be several_*
+    int32_t  writer = -1, reader = -1;        // thread index, or several_*
+    bool     atomic = false;                  // the write was an atomic: others may follow it without a barrier
     const void * write_pc = nullptr, * read_pc = nullptr;
 };
 inline shadow *  shadows   = nullptr; // of the bytes [shadow_lo, shadow_hi)
@@ -98,8 +99,10 @@ void shared_begin(const void * kernel, uint32_t pattern);
 void shared_refill(uint32_t pattern);
 void shared_end();
 
-// Called by the trace hooks; pc is the place of the access.
-void shared_access(uintptr_t at, size_t size, bool write, const void * pc);
+enum class access { read, write, atomic };
+
+// Called by the trace hooks and by atomics; pc is the place of the access.
+void shared_access(uintptr_t at, size_t size, access how, const void * pc);
 
 } // namespace hostrun
 

@@ -142,29 +142,35 @@ static HOSTRUN_RAW bool unordered(uint32_t epoch, uint32_t sync, int32_t who, ui
     return warp != me / 32 || sync == now_sync;
 }
 
-HOSTRUN_RAW void shared_access(uintptr_t at, size_t size, bool write, const void * pc) {
+static HOSTRUN_RAW std::string threads(int32_t who) {
+    return who < several_in_warp ? "thread " + std::to_string(who) : "other threads";
+}
+
+HOSTRUN_RAW void shared_access(uintptr_t at, size_t size, access how, const void * pc) {
+    const bool write = how != access::read;
     const uint32_t epoch = block_epoch(), sync = warp_sync();
     const int32_t  me = (int32_t) thread_index();
     for (uintptr_t a = at; a < at + size && a < shadow_hi; ++a) {
         shadow & s = shadows[a - shadow_lo];
-        if (!write && s.writer < 0) {
+        if (how != access::write && s.writer < 0) {
             fail("uninitialised: thread %d reads %s%s before anything is written there in this block", me,
                  shared_name(a).c_str(), place_of(pc).c_str());
         }
-        if (unordered(s.write_epoch, s.write_sync, s.writer, epoch, sync, me)) {
-            fail("race on %s: thread %d%s %s what thread %d%s wrote, with no barrier between them", shared_name(a).c_str(), me,
-                 place_of(pc).c_str(), write ? "overwrites" : "reads", s.writer, place_of(s.write_pc).c_str());
+        if (!(how == access::atomic && s.atomic) && unordered(s.write_epoch, s.write_sync, s.writer, epoch, sync, me)) {
+            fail("race on %s: thread %d%s %s what %s%s wrote, with no barrier between them", shared_name(a).c_str(), me,
+                 place_of(pc).c_str(), write ? "overwrites" : "reads", threads(s.writer).c_str(), place_of(s.write_pc).c_str());
         }
         if (write && unordered(s.read_epoch, s.read_sync, s.reader, epoch, sync, me)) {
             fail("race on %s: thread %d%s overwrites what %s%s read, with no barrier between them", shared_name(a).c_str(), me,
-                 place_of(pc).c_str(), s.reader < several_in_warp ? ("thread " + std::to_string(s.reader)).c_str() : "other threads",
-                 place_of(s.read_pc).c_str());
+                 place_of(pc).c_str(), threads(s.reader).c_str(), place_of(s.read_pc).c_str());
         }
         if (!write) {
             s.read_pc = pc;
         }
         if (write) {
-            s.write_epoch = epoch, s.write_sync = sync, s.writer = me, s.write_pc = pc;
+            const bool joined = how == access::atomic && s.atomic && s.write_epoch == epoch && s.writer != me;
+            s.write_epoch = epoch, s.write_sync = sync, s.writer = joined ? several_warps : me, s.write_pc = pc;
+            s.atomic = how == access::atomic;
         } else if (s.read_epoch != epoch || s.reader < 0) {
             s.read_epoch = epoch, s.read_sync = sync, s.reader = me;
         } else if (s.reader != me && s.reader != several_warps) {
@@ -188,31 +194,31 @@ HOSTRUN_RAW void shared_access(uintptr_t at, size_t size, bool write, const void
 } // namespace hostrun
 
 // The compiler calls these before each load and store of a traced build.
-#define HOSTRUN_HOOK(name, type, size, write)                                              \
+#define HOSTRUN_HOOK(name, type, size, how)                                              \
     extern "C" HOSTRUN_RAW void name(type * p) {                                           \
         if ((uintptr_t) p >= hostrun::shadow_lo && (uintptr_t) p < hostrun::shadow_hi) {   \
-            hostrun::shared_access((uintptr_t) p, size, write, __builtin_return_address(0));                            \
+            hostrun::shared_access((uintptr_t) p, size, hostrun::access::how, __builtin_return_address(0));                            \
         }                                                                                  \
     }
-HOSTRUN_HOOK(__sanitizer_cov_load1, uint8_t, 1, false)
-HOSTRUN_HOOK(__sanitizer_cov_load2, uint16_t, 2, false)
-HOSTRUN_HOOK(__sanitizer_cov_load4, uint32_t, 4, false)
-HOSTRUN_HOOK(__sanitizer_cov_load8, uint64_t, 8, false)
-HOSTRUN_HOOK(__sanitizer_cov_load16, __uint128_t, 16, false)
-HOSTRUN_HOOK(__sanitizer_cov_store1, uint8_t, 1, true)
-HOSTRUN_HOOK(__sanitizer_cov_store2, uint16_t, 2, true)
-HOSTRUN_HOOK(__sanitizer_cov_store4, uint32_t, 4, true)
-HOSTRUN_HOOK(__sanitizer_cov_store8, uint64_t, 8, true)
-HOSTRUN_HOOK(__sanitizer_cov_store16, __uint128_t, 16, true)
+HOSTRUN_HOOK(__sanitizer_cov_load1, uint8_t, 1, read)
+HOSTRUN_HOOK(__sanitizer_cov_load2, uint16_t, 2, read)
+HOSTRUN_HOOK(__sanitizer_cov_load4, uint32_t, 4, read)
+HOSTRUN_HOOK(__sanitizer_cov_load8, uint64_t, 8, read)
+HOSTRUN_HOOK(__sanitizer_cov_load16, __uint128_t, 16, read)
+HOSTRUN_HOOK(__sanitizer_cov_store1, uint8_t, 1, write)
+HOSTRUN_HOOK(__sanitizer_cov_store2, uint16_t, 2, write)
+HOSTRUN_HOOK(__sanitizer_cov_store4, uint32_t, 4, write)
+HOSTRUN_HOOK(__sanitizer_cov_store8, uint64_t, 8, write)
+HOSTRUN_HOOK(__sanitizer_cov_store16, __uint128_t, 16, write)
 
 // Struct copies become calls into ASan; a traced program is linked with -Wl,--wrap=__asan_memcpy.
 extern "C" void * __real___asan_memcpy(void * to, const void * from, size_t size) __attribute__((weak));
 extern "C" HOSTRUN_RAW void * __wrap___asan_memcpy(void * to, const void * from, size_t size) {
     if ((uintptr_t) from >= hostrun::shadow_lo && (uintptr_t) from < hostrun::shadow_hi) {
-        hostrun::shared_access((uintptr_t) from, size, false, __builtin_return_address(0));
+        hostrun::shared_access((uintptr_t) from, size, hostrun::access::read, __builtin_return_address(0));
     }
     if ((uintptr_t) to >= hostrun::shadow_lo && (uintptr_t) to < hostrun::shadow_hi) {
-        hostrun::shared_access((uintptr_t) to, size, true, __builtin_return_address(0));
+        hostrun::shared_access((uintptr_t) to, size, hostrun::access::write, __builtin_return_address(0));
     }
     return __real___asan_memcpy(to, from, size);
 }
