@@ -19,7 +19,7 @@ var assets = os.DirFS(filepath.Join("..", ".."))
 var compiled = map[string]*Program{}
 
 // compileKernels builds the rdna3 recipe's kernels once for each key, or skips by name without a compiler.
-func compileKernels(t *testing.T, key string, heads []int, vs []string, o KernelOptions) *Program {
+func compileKernels(t *testing.T, key string, heads []int, vs []string, variant func(*recipe.Kernel), o KernelOptions) *Program {
 	t.Helper()
 	if p := compiled[key]; p != nil {
 		return p
@@ -49,9 +49,9 @@ func compileKernels(t *testing.T, key string, heads []int, vs []string, o Kernel
 func amd(t *testing.T) *Program {
 	o := KernelOptions{Options: Options{Traced: true, Defines: AMD}}
 	if testing.Short() {
-		return compileKernels(t, "amd", []int{256}, []string{"q4_0"}, o)
+		return compileKernels(t, "amd", []int{256}, []string{"q4_0"}, nil, o)
 	}
-	return compileKernels(t, "amd", nil, nil, o)
+	return compileKernels(t, "amd", nil, nil, nil, o)
 }
 
 var (
@@ -163,7 +163,7 @@ func TestNVIDIAConfiguration(t *testing.T) {
 	if testing.Short() {
 		t.Skip("skipped: -short")
 	}
-	p := compileKernels(t, "nvidia", []int{64, 256}, []string{"q4_0"}, KernelOptions{Options: Options{Traced: true}})
+	p := compileKernels(t, "nvidia", []int{64, 256}, []string{"q4_0"}, nil, KernelOptions{Options: Options{Traced: true}})
 	cases := []Case{
 		"d=256 nk=700 mask=holes", "d=64 nk=257 gqa=2", "d=256 nq=5 nk=300 mask=dead sinks=1",
 		"d=64 nq=8 nk=1025 gqa=8 mask=window", "d=256 route=prefill nq=40 nk=320 gqa=2 mask=sequences", "d=64 route=prefill nq=70 nk=390 gqa=2 mask=dead sinks=1",
@@ -171,6 +171,39 @@ func TestNVIDIAConfiguration(t *testing.T) {
 	for i, o := range run(t, p, cases) {
 		if err := cases[i].Judge(o); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// Other tiles than the recipe's are right too: the seed's experiments are variants of one source.
+func TestTileVariants(t *testing.T) {
+	if testing.Short() {
+		t.Skip("skipped: -short")
+	}
+	cases := []Case{
+		"d=128 v=q8_0 nk=1300 mask=holes", "d=128 v=q8_0 nq=5 nk=2049 mask=shuffled gqa=6 cta=8 unit=4 sinks=1", "d=128 v=q8_0 nq=2 nk=257 mask=dead gqa=1",
+		"d=128 v=q8_0 route=prefill nq=70 nk=333 gqa=6 mask=holes kv=2", "d=128 v=q8_0 route=prefill nq=33 nk=200 gqa=6 mask=none sinks=1",
+		"d=128 v=q8_0 route=prefill nq=20 nk=260 gqa=1 mask=window",
+	}
+	for i, v := range []struct {
+		name string
+		set  func(*recipe.Kernel)
+	}{
+		{"pairs of heads, small tiles", func(k *recipe.Kernel) { k.GQAGroup, k.BM, k.BN, k.DecodeBN, k.VSubTile = "pair", 32, 32, 32, 4 }},
+		{"K not staged, long chunks", func(k *recipe.Kernel) {
+			k.KStaging, k.Chunk, k.SuperChunk, k.DecodeBN, k.VSubTile = "none", 256, 1024, 128, 16
+		}},
+		{"triads of heads, least tiles", func(k *recipe.Kernel) { k.GQAGroup, k.BM, k.BN, k.SuperChunk = "triad", 8, 32, 512 }},
+	} {
+		if i > 0 && !*full {
+			t.Logf("%s: with -full only", v.name)
+			continue
+		}
+		p := compileKernels(t, v.name, []int{128}, []string{"q8_0"}, v.set, KernelOptions{Options: Options{Traced: true, Defines: AMD}})
+		for i, o := range run(t, p, cases) {
+			if err := cases[i].Judge(o); err != nil {
+				t.Errorf("%s: %v", v.name, err)
+			}
 		}
 	}
 }
@@ -258,7 +291,7 @@ func TestBrokenKernelsAreCaught(t *testing.T) {
 				t.Skip("skipped: -short")
 			}
 			changed := 0
-			p := compileKernels(t, strings.ReplaceAll(m.name, " ", "-"), []int{64}, []string{"f16"}, KernelOptions{
+			p := compileKernels(t, strings.ReplaceAll(m.name, " ", "-"), []int{64}, []string{"f16"}, nil, KernelOptions{
 				Options: Options{Traced: true, Defines: AMD},
 				Mutate: func(name, text string) string {
 					if name != m.file {

@@ -5,11 +5,13 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"dot4fa/internal/recipe"
+	"dot4fa/internal/upstream"
 )
 
 var (
@@ -81,9 +83,9 @@ func TestKernelsKeepTheirBudgets(t *testing.T) {
 // With an upstream tree at hand, its own headers give the same machine code as the stand-ins.
 func TestUpstreamHeadersGiveTheSameCode(t *testing.T) {
 	c := compiler(t)
-	root := os.Getenv("DOT4FA_UPSTREAM_TREE")
-	if root == "" {
-		t.Skip("skipped: DOT4FA_UPSTREAM_TREE names no llama.cpp tree")
+	location := os.Getenv("DOT4FA_UPSTREAM")
+	if location == "" {
+		t.Skip("skipped: DOT4FA_UPSTREAM names no llama.cpp repository")
 	}
 	assets := os.DirFS(filepath.Join("..", ".."))
 	r, err := recipe.Load(assets, "rdna3")
@@ -95,8 +97,9 @@ func TestUpstreamHeadersGiveTheSameCode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	tree := upstreamHeaders(t, r, location)
 	var reports [2]*Report
-	for i, tree := range []string{"", filepath.Join(root, "ggml", "src", "ggml-cuda")} {
+	for i, tree := range []string{"", tree} {
 		src.Tree = tree
 		if reports[i], err = Inspect(t.Context(), c, src, Targets[:1], runtime.NumCPU()); err != nil {
 			t.Fatal(err)
@@ -105,4 +108,36 @@ func TestUpstreamHeadersGiveTheSameCode(t *testing.T) {
 	if diff := cmp.Diff(reports[0].Kernels, reports[1].Kernels); diff != "" {
 		t.Errorf("stand-in and upstream headers differ:\n%s", diff)
 	}
+}
+
+// upstreamHeaders writes ggml's headers at the recipe's pin to a directory and returns its ggml-cuda.
+func upstreamHeaders(t *testing.T, r *recipe.Recipe, location string) string {
+	t.Helper()
+	up, err := upstream.Open(t.Context(), upstream.Options{Location: location, Commit: r.Upstream.Commit, Exclude: r.Upstream.Exclude})
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := up.Files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for _, f := range files {
+		ext := filepath.Ext(f.Path)
+		if !strings.HasPrefix(f.Path, "ggml/") || ext != ".h" && ext != ".cuh" {
+			continue
+		}
+		data, err := up.ReadFile(f.Path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		to := filepath.Join(dir, filepath.FromSlash(f.Path))
+		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(to, data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(dir, "ggml", "src", "ggml-cuda")
 }
