@@ -1,14 +1,19 @@
 package cli
 
 import (
+	"context"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"dot4fa/internal/fault"
+	"dot4fa/internal/hostrun"
 	"dot4fa/internal/isa"
 	"dot4fa/internal/nearest"
 	"dot4fa/internal/recipe"
@@ -16,7 +21,7 @@ import (
 
 func (a *app) isa() *cobra.Command {
 	var targets []string
-	var all, record bool
+	var all, record, run bool
 	var compiler, tree string
 	c := &cobra.Command{
 		Use:   "isa",
@@ -24,8 +29,12 @@ func (a *app) isa() *cobra.Command {
 		Long: `Compiles every kernel of the recipe for AMD GPUs, device side only, with ROCm's
 clang or a plain clang 19 or newer, and reads from the machine code: dot4
 instructions, registers, spills, shared memory, waves per SIMD, loads by width.
-Nothing is run on a GPU. When a kernel breaks a recorded budget the exit code is 6.`,
+Nothing is run on a GPU. With --run the same kernels also run on the CPU, every
+route once or more, and are compared with float64; that needs clang with its
+address sanitizer. When a kernel breaks a recorded budget, or a route its
+tolerance, the exit code is 6.`,
 		Example: `  dot4fa isa
+  dot4fa isa --run
   dot4fa isa --target gfx1201 --json
   dot4fa isa --all --compiler clang++-21
   dot4fa isa --tree work/rdna3/ggml/src/ggml-cuda     # with upstream's own headers`,
@@ -70,10 +79,16 @@ Nothing is run on a GPU. When a kernel breaks a recorded budget the exit code is
 			if record {
 				return budgets.Record(a.Out, report)
 			}
+			result := isaResult{Report: report}
+			if run {
+				if result.Routes, err = a.hostRun(ctx, r, assets, dir); err != nil {
+					return err
+				}
+			}
 			if a.json {
-				err = a.printJSON(report)
+				err = a.printJSON(result)
 			} else {
-				err = report.Print(a.Out)
+				err = a.printISA(result)
 			}
 			if err != nil {
 				return err
@@ -87,9 +102,45 @@ Nothing is run on a GPU. When a kernel breaks a recorded budget the exit code is
 	f.BoolVar(&all, "all", false, "compile for every target the kernels are meant for")
 	f.StringVar(&compiler, "compiler", "", "the clang++ to use, a `path` or name (default: ROCm's, else the newest)")
 	f.StringVar(&tree, "tree", "", "ggml-cuda `directory` of an upstream tree whose headers to use instead of the stand-ins")
+	f.BoolVar(&run, "run", false, "also run the kernels on the CPU and compare every route with float64")
 	f.BoolVar(&record, "record", false, "print the budgets file with these figures as its new ceilings")
 	_ = c.MarkFlagDirname("tree")
 	return c
+}
+
+// isaResult is what isa prints as JSON.
+type isaResult struct {
+	*isa.Report
+	Routes []hostrun.Checked `json:"routes,omitempty"` // with --run
+}
+
+// hostRun runs the recipe's kernels on the CPU.
+func (a *app) hostRun(ctx context.Context, r *recipe.Recipe, assets fs.FS, dir string) ([]hostrun.Checked, error) {
+	cxx, err := hostrun.FindCompiler(ctx)
+	if err != nil {
+		return nil, err
+	}
+	a.report.Status("isa  running every route on the CPU")
+	defer a.report.Clear()
+	return hostrun.SelfCheck(ctx, r, assets, hostrun.Options{Compiler: cxx, Dir: filepath.Join(dir, "run"), Jobs: runtime.GOMAXPROCS(0)})
+}
+
+func (a *app) printISA(result isaResult) error {
+	if err := result.Report.Print(a.Out); err != nil || result.Routes == nil {
+		return err
+	}
+	rows := [][]string{{"ROUTE", "CASES", "WORST NMSE"}}
+	worst := 0.0
+	for _, c := range result.Routes {
+		worst = max(worst, c.Worst)
+		rows = append(rows, []string{c.Route, strconv.Itoa(c.Cases), fmt.Sprintf("%.2g", c.Worst)})
+	}
+	fmt.Fprintln(a.Out, "\nrun on the CPU, against float64 from the dequantised Q, K and V")
+	if err := a.table(rows); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.Out, "\n%d kernels, %d routes, worst NMSE %.2g\n", len(result.Kernels), len(result.Routes), worst)
+	return nil
 }
 
 // isaTargets are the targets asked for, else the recipe's AMD ones, else the

@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -17,6 +18,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"dot4fa/internal/cli"
+	"dot4fa/internal/isa"
 )
 
 // The scripts run dot4fa as a process of its own. Where they do not run in a
@@ -42,8 +44,12 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		Setup:               setup,
 		Condition: func(cond string) (bool, error) {
-			if cond == "root" {
+			switch cond {
+			case "root":
 				return os.Geteuid() == 0, nil
+			case "clang": // fit for isa
+				_, err := isa.FindCompiler(context.Background(), "")
+				return err == nil, nil
 			}
 			return false, errors.New("unknown condition")
 		},
