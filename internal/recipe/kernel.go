@@ -86,7 +86,7 @@ var kernelKeys = []Key{
 	{Path: "kernel.prefill_variant", Kind: Enum, Default: "auto", Allowed: []string{"auto", "blockfa_recthist_v4_single", "mma"},
 		Doc:   "prefill kernel used when the environment names none; auto is the fastest safe one",
 		field: func(k *Kernel) any { return &k.PrefillVariant }},
-	{Path: "kernel.bm", Kind: Int, Default: 64, Allowed: []string{"8", "16", "32", "64"},
+	{Path: "kernel.bm", Kind: Int, Default: 64, Allowed: []string{"8", "16", "32", "48", "64"},
 		Doc:   "query rows of a dot4 prefill tile; eight warps share them, times the heads of gqa_group",
 		field: func(k *Kernel) any { return &k.BM }},
 	{Path: "kernel.bn", Kind: Int, Default: 64, Allowed: []string{"32", "64"},
