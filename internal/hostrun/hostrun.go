@@ -90,8 +90,9 @@ const ignored = "fun:*7hostrun*\nfun:_ZNSt*\nfun:_ZNKSt*\nfun:_ZSt*\n"
 
 // Program is a compiled host-run program.
 type Program struct {
-	Path   string
-	Traced bool
+	Path       string
+	Traced     bool
+	symbolizer string // llvm-symbolizer of the compiler; empty when it has none
 }
 
 // Compile builds a host-run program. A compiler error is a fault with code
@@ -153,7 +154,11 @@ func Compile(ctx context.Context, o Options) (*Program, error) {
 	if err := compiler(ctx, o.Compiler, append(append(link, objects...), "-o", program)...); err != nil {
 		return nil, err
 	}
-	return &Program{Path: program, Traced: o.Traced}, nil
+	p := &Program{Path: program, Traced: o.Traced}
+	if out, err := exec.CommandContext(ctx, o.Compiler, "-print-prog-name=llvm-symbolizer").Output(); err == nil && filepath.IsAbs(strings.TrimSpace(string(out))) {
+		p.symbolizer = strings.TrimSpace(string(out))
+	}
+	return p, nil
 }
 
 func compiler(ctx context.Context, cxx string, args ...string) error {
@@ -199,6 +204,9 @@ func (p *Program) Run(ctx context.Context, stdin []byte, args ...string) (*Resul
 	cmd.Env = append(os.Environ(),
 		fmt.Sprintf("ASAN_OPTIONS=exitcode=%d:detect_leaks=0:abort_on_error=0", Memory),
 		fmt.Sprintf("UBSAN_OPTIONS=exitcode=%d:print_stacktrace=1", Memory))
+	if p.symbolizer != "" {
+		cmd.Env = append(cmd.Env, "ASAN_SYMBOLIZER_PATH="+p.symbolizer)
+	}
 	err := cmd.Run()
 	var exit *exec.ExitError
 	switch {
