@@ -16,6 +16,7 @@ import (
 
 	"dot4fa/internal/progress"
 	"dot4fa/internal/series"
+	"dot4fa/internal/syntax"
 	"dot4fa/internal/upstream"
 )
 
@@ -25,7 +26,8 @@ type Commit struct {
 	Commit string          `json:"commit"` // empty for a plain directory
 	Date   string          `json:"date,omitempty"`
 	OK     bool            `json:"ok"`
-	Edits  []series.Result `json:"edits"` // in series order
+	Edits  []series.Result `json:"edits"`           // in series order
+	Units  []syntax.Unit   `json:"units,omitempty"` // when they were compiled
 }
 
 // Failed returns the edits that cannot be made.

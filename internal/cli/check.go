@@ -16,6 +16,7 @@ import (
 func (a *app) check() *cobra.Command {
 	var w check.Which
 	var since string
+	var o checkOptions
 	c := &cobra.Command{
 		Use:   "check [REF...]",
 		Short: "Say whether the edits hold on upstream commits",
@@ -25,7 +26,13 @@ is the recipe's pin. No work tree is needed and none is touched.
 
 An edit is ok, skipped (a guard excludes the commit), or it fails: moved (its
 anchor is elsewhere), ambiguous (there is more than one), gone, or in conflict
-with another edit. When one fails the exit code is 3.`,
+with another edit. When one fails the exit code is 3.
+
+With --compile, the edited and added units of every commit on which all edits hold
+are compiled too, without making code: for the CPU with the host's compilers, device
+code with a clang for gfx1100 (upstream's own device files only with ROCm).
+
+With --svg or --html the result is also drawn: edits × commits.`,
 		Example: `  dot4fa check
   dot4fa check master b10573 --upstream ~/src/llama.cpp
   dot4fa check --tags 'b10*' --since 2026-05-06 --json
@@ -42,16 +49,25 @@ with another edit. When one fails the exit code is 3.`,
 					return fault.New(fault.Usage, "%q is not a date", since).Hintf("write it as 2026-05-06")
 				}
 			}
-			return a.runCheck(cmd, w)
+			return a.runCheck(cmd, w, o)
 		},
 	}
 	c.Flags().StringVar(&w.Range, "range", "", "check the commits after A up to B: `A..B`")
 	c.Flags().StringVar(&w.Tags, "tags", "", "check the tags that match a `pattern`, as 'b10*'")
 	c.Flags().StringVar(&since, "since", "", "with --tags: only those of this `date` (2026-05-06) and later")
+	c.Flags().BoolVar(&o.compile, "compile", false, "also compile the edited and added units, without making code")
+	c.Flags().StringVar(&o.svg, "svg", "", "draw the result to this `file`")
+	c.Flags().StringVar(&o.html, "html", "", "draw the result to this `file`, as a page")
 	return c
 }
 
-func (a *app) runCheck(cmd *cobra.Command, w check.Which) error {
+// checkOptions say what check does besides looking for places.
+type checkOptions struct {
+	compile   bool
+	svg, html string
+}
+
+func (a *app) runCheck(cmd *cobra.Command, w check.Which, o checkOptions) error {
 	r, err := a.run()
 	if err != nil {
 		return err
@@ -85,6 +101,14 @@ func (a *app) runCheck(cmd *cobra.Command, w check.Which) error {
 		if err := checker.Trace(ctx, w.Pin.Commit, &commits[i]); err != nil {
 			return err
 		}
+	}
+	if o.compile {
+		if err := a.compileUnits(cmd, r, repo, commits); err != nil {
+			return err
+		}
+	}
+	if err := o.draw(commits); err != nil {
+		return err
 	}
 	switch {
 	case a.json:
@@ -123,7 +147,7 @@ func (a *app) printEdits(c check.Commit) error {
 		}
 	}
 	fmt.Fprintf(a.Out, "\n%s: %s\n", title(c), counts(c.Edits))
-	return nil
+	return a.printUnits([]check.Commit{c})
 }
 
 // printCommits shows one line a commit, and below every different failure once.
@@ -151,7 +175,7 @@ func (a *app) printCommits(commits []check.Commit) error {
 		}
 	}
 	fmt.Fprintf(a.Out, "\nall edits hold on %d of %d commits\n", good, len(commits))
-	return nil
+	return a.printUnits(commits)
 }
 
 func (a *app) printFailure(e series.Result) {
@@ -214,7 +238,7 @@ func checkFault(commits []check.Commit) error {
 		}
 	}
 	if bad == 0 {
-		return nil
+		return unitsFault(commits)
 	}
 	what := "an edit does"
 	if len(edits) > 1 {

@@ -1,0 +1,110 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"dot4fa/internal/check"
+	"dot4fa/internal/fault"
+	"dot4fa/internal/picture"
+	"dot4fa/internal/pipeline"
+	"dot4fa/internal/syntax"
+	"dot4fa/internal/upstream"
+)
+
+// compileUnits compiles the units of every commit on which all edits hold.
+func (a *app) compileUnits(cmd *cobra.Command, r *pipeline.Run, repo *upstream.Repo, commits []check.Commit) error {
+	counter := a.report.Count("compile")
+	for i := range commits {
+		c := &commits[i]
+		counter.Step(i, len(commits), c.Ref)
+		if !c.OK {
+			continue
+		}
+		units, err := r.Units(cmd.Context(), repo, c.Commit)
+		if err != nil {
+			return err
+		}
+		c.Units = units
+	}
+	a.report.Clear()
+	return nil
+}
+
+// printUnits shows what the compilers said: for one commit every unit, for
+// several a line each and what failed.
+func (a *app) printUnits(commits []check.Commit) error {
+	compiled, good := 0, 0
+	for _, c := range commits {
+		if c.Units == nil {
+			continue
+		}
+		if compiled++; len(syntax.Bad(c.Units)) == 0 {
+			good++
+		}
+	}
+	if compiled == 0 {
+		return nil
+	}
+	fmt.Fprintln(a.Out)
+	if len(commits) == 1 {
+		rows := [][]string{{"UNIT", "STATUS", "SECONDS", "EDITS"}}
+		for _, u := range commits[0].Units {
+			status := string(u.Status)
+			if u.Status == syntax.NotChecked {
+				status += ": " + u.Detail
+			}
+			rows = append(rows, []string{u.File, status, fmt.Sprintf("%.1f", u.Seconds), strings.Join(u.Edits, " ")})
+		}
+		if err := a.table(rows); err != nil {
+			return err
+		}
+	}
+	for _, c := range commits {
+		if c.Units == nil {
+			continue
+		}
+		fmt.Fprintf(a.Out, "%s: %s\n", title(c), syntax.Summary(c.Units))
+		for _, u := range syntax.Bad(c.Units) {
+			fmt.Fprintf(a.Out, "  %s\n    %s\n", u.File, strings.ReplaceAll(u.Detail, "\n", "\n    "))
+		}
+	}
+	if len(commits) > 1 {
+		fmt.Fprintf(a.Out, "\nwhat was checked compiles on %d of %d commits\n", good, compiled)
+	}
+	return nil
+}
+
+// unitsFault is the error of commits whose units do not compile.
+func unitsFault(commits []check.Commit) error {
+	bad, where := 0, ""
+	for _, c := range commits {
+		if len(syntax.Bad(c.Units)) > 0 {
+			bad++
+			where = c.Ref
+		}
+	}
+	if bad == 0 {
+		return nil
+	}
+	if len(commits) > 1 {
+		where = fmt.Sprintf("%d of %d commits", bad, len(commits))
+	}
+	return fault.New(fault.EditFails, "all edits hold, but not every unit compiles on %s", where).
+		Hintf("give the edit that uses the missing name an alternative with a probe; patches/README.md describes it")
+}
+
+// draw writes the pictures that were asked for.
+func (o checkOptions) draw(commits []check.Commit) error {
+	if o.svg != "" {
+		if err := picture.WriteFile(o.svg, picture.SVG(commits)); err != nil {
+			return err
+		}
+	}
+	if o.html != "" {
+		return picture.WriteFile(o.html, picture.HTML(commits))
+	}
+	return nil
+}
