@@ -40,6 +40,19 @@ struct options {
     llama_flash_attn_type flash_attn = LLAMA_FLASH_ATTN_TYPE_AUTO;
 };
 
+// Upstream has had one limit of the outputs, later a second one, and before that none.
+template <typename T> auto limit_outputs(T & params, uint32_t n, int) -> decltype(params.n_outputs_max_per_seq, void()) {
+    params.n_outputs_max         = n;
+    params.n_outputs_max_per_seq = n;
+}
+
+template <typename T> auto limit_outputs(T & params, uint32_t n, long) -> decltype(params.n_outputs_max, void()) {
+    params.n_outputs_max = n;
+}
+
+template <typename T> void limit_outputs(T &, uint32_t, ...) {
+}
+
 static llama_context_ptr new_context(const options & opt) {
     auto params = llama_context_default_params();
 
@@ -47,8 +60,7 @@ static llama_context_ptr new_context(const options & opt) {
     params.n_batch         = 512;
     params.n_ubatch        = 512;
     params.n_seq_max       = opt.n_seq;
-    params.n_outputs_max   = 512;
-    params.n_outputs_max_per_seq = 512;
+    limit_outputs(params, 512, 0);
     params.n_threads       = 2;
     params.n_threads_batch = 2;
     params.kv_unified      = opt.unified;
