@@ -36,7 +36,7 @@ struct packed16_random {
     }
 };
 
-// What real K rows look like: unit variance, but channels differ in size and a few of them are outliers everywhere.
+// What real K rows look like: values around 1, but channels differ in size and a few of them are outliers in every row.
 struct packed16_channels {
     std::vector<float> gain;
 
