@@ -167,11 +167,15 @@ func view(data []byte) (*table, error) {
 	if t.symbols, err = f.DynamicSymbols(); err != nil && !noSymbols(err) {
 		return nil, err
 	}
-	if t.needs, err = f.DynamicVersionNeeds(); err != nil && !noSymbols(err) {
-		return nil, err
+	if f.SectionByType(elf.SHT_GNU_VERNEED) != nil {
+		if t.needs, err = f.DynamicVersionNeeds(); err != nil {
+			return nil, err
+		}
 	}
-	if t.versions, err = f.DynamicVersions(); err != nil && !noSymbols(err) {
-		return nil, err
+	if f.SectionByType(elf.SHT_GNU_VERDEF) != nil {
+		if t.versions, err = f.DynamicVersions(); err != nil {
+			return nil, err
+		}
 	}
 	return t, nil
 }
