@@ -108,6 +108,7 @@ func matrix(d int, v string) []Case {
 				1+n%3/2, 1+n%3/2, []string{"packed", "f16"}[n/2%2], n%2)
 		}
 	})
+	add("route=prefill nq=40 nk=700 gqa=2 mask=causal assume_causal=1")
 	for i, mask := range masks {
 		if *full || i%4 == n%4 {
 			add("route=prefill nq=70 nk=390 gqa=2 mask=%s", mask)

@@ -46,6 +46,7 @@ static void attention(const fields & f) {
     plan.rows  = f.number("rows", s.nq - plan.first);
     plan.cta   = f.number("cta", 0);
     plan.unit  = f.number("unit", 1);
+    plan.assume_causal = f.number("assume_causal", 0) != 0;
     hostrun::options.seed    = (uint64_t) f.number("order", 1);
     hostrun::options.preempt = (uint32_t) f.number("preempt", 0);
     hostrun::options.skip_barrier = f.text("skip", "");

@@ -12,6 +12,7 @@ struct run_plan {
     int first = 0, rows = 1;      // the query rows of the problem that are in the call
     int cta   = 0;                // decode: chunks of a block; 0: all of them, so that the block merges for itself
     int unit  = 1;                // decode: chunks in one partial result
+    bool assume_causal = false;   // prefill: the seed's unsafe shortcut
 };
 
 // Runs the plan through the kernels' own launch code; the result is f32 [seq][query of the call][head][D].
