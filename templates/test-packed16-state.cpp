@@ -37,6 +37,16 @@ static void test_decode_agrees_with_prefill(const options & opt, const tokens_t 
     check_kld(kld(ref.prompt, singly), max_kld(opt), "decode agrees with prefill");
 }
 
+// A restored cache is searched for free cells from its start, where a sliding window has left some: the next token then
+// lies elsewhere than in the original.
+static void check_restored(const options & opt, llama_context * ctx, const reference & ref, llama_pos n, const std::string & what) {
+    if (llama_model_n_swa(model) > 0) {
+        check_close(opt, follow(ctx, ref.next, n, 0), ref.next, what);
+    } else {
+        check_equal(generate(ctx, ref.first(), n, 0), ref.next, what);
+    }
+}
+
 static void test_state(const options & opt, const tokens_t & tokens) {
     reference ref(opt, tokens);
     auto * ctx = ref.ctx.get();
@@ -52,7 +62,7 @@ static void test_state(const options & opt, const tokens_t & tokens) {
     {
         auto other = new_context(opt);
         check(llama_state_set_data(other.get(), full.data(), full.size()) == full.size(), "full state: read in another context");
-        check_equal(generate(other.get(), ref.first(), n, 0), ref.next, "full state");
+        check_restored(opt, other.get(), ref, n, "full state");
     }
     {
         // holes: the cells of seq 0 between those of seq 1, which goes
@@ -76,7 +86,7 @@ static void test_state(const options & opt, const tokens_t & tokens) {
         llama_memory_clear(llama_get_memory(other.get()), true);
         prefill(other.get(), tokens_t(tokens.rbegin(), tokens.rend()), 0, 0);
         check(llama_state_seq_set_data_ext(other.get(), host.data(), host.size(), 0, flags) != 0, "state on the device: restored");
-        check_equal(generate(other.get(), ref.first(), n, 0), ref.next, "state on the device");
+        check_restored(opt, other.get(), ref, n, "state on the device");
     }
 
     for (ggml_type type_k : { GGML_TYPE_F16, GGML_TYPE_Q8_0 }) {
@@ -99,7 +109,10 @@ static void test_state(const options & opt, const tokens_t & tokens) {
 static void test_seq_rm(const options & opt, const tokens_t & tokens) {
     reference ref(opt, tokens);
     ref.next = generate(ref.ctx.get(), ref.first(), tokens.size(), 0);
-    llama_memory_seq_rm(llama_get_memory(ref.ctx.get()), 0, tokens.size(), -1);
+    if (!llama_memory_seq_rm(llama_get_memory(ref.ctx.get()), 0, tokens.size(), -1)) {
+        printf("  skip removing the end of a sequence: this model's memory cannot\n");
+        return;
+    }
     check_equal(generate(ref.ctx.get(), ref.first(), tokens.size(), 0), ref.next, "removed and decoded again");
 }
 
@@ -252,7 +265,13 @@ int main(int argc, char ** argv) {
     }
     text.resize(std::min<size_t>(text.size(), 16384));
     tokens_t all(text.size() + 16);
-    all.resize(std::max(0, llama_tokenize(vocab, text.data(), text.size(), all.data(), all.size(), true, false)));
+    if (llama_vocab_type(vocab) != LLAMA_VOCAB_TYPE_NONE) {
+        all.resize(std::max(0, llama_tokenize(vocab, text.data(), text.size(), all.data(), all.size(), true, false)));
+    } else {
+        for (size_t i = 0; i < all.size(); i++) {
+            all[i] = (31*i*i + 7*i) % n_vocab; // a model made for tests
+        }
+    }
     if (all.size() < 2*N_PROMPT) {
         fprintf(stderr, "%s has only %zu tokens, %d are needed\n", argc > 2 ? argv[2] : "the text", all.size(), 2*N_PROMPT);
         return 1;
