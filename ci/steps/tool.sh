@@ -3,7 +3,7 @@
 set -euo pipefail
 : "${GITHUB_PATH:?}"
 
-bin=$PWD/.dot4fa/bin
+bin=$PWD/.dot4fa/bin # which git ignores
 mkdir -p "$bin"
 # In a container the checkout belongs to another user. Git has to read it all
 # the same, or the program would not know its own version.

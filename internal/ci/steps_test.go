@@ -324,6 +324,92 @@ esac`
 	}
 }
 
+// archive makes what build.sh leaves in out/, with a test-backend-ops that runs
+// body.
+func (b *bench) archive(body string) {
+	b.t.Helper()
+	b.file("x/top/bin/test-backend-ops", "#!/bin/sh\n"+body+"\n", 0o755)
+	b.file("pack.sh", "mkdir -p out && cd x/top && sha256sum bin/* >SHA256SUMS && cd .. && tar -czf ../out/a.tar.gz top\n", 0o644)
+	cmd := exec.Command("bash", "pack.sh")
+	cmd.Dir = b.dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		b.t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+func TestSmokeStep(t *testing.T) {
+	for name, c := range map[string]struct {
+		body, target string
+		ok           bool
+		output       string
+	}{
+		"passes":          {`echo "  12/12 tests passed"`, "", true, "12/12"},
+		"a test fails":    {`echo "  11/12 tests passed"; exit 1`, "", false, "11/12"},
+		"nothing to test": {`echo "  0/0 tests passed"`, "", false, "no test was run: -o PACK_K_PACKED16"},
+		"no attention":    {`case "$*" in *PACK*) echo "  1/1 tests passed";; *) echo "  0/0 tests passed";; esac`, "", false, "no test was run: -o FLASH_ATTN_EXT"},
+		"for a GPU":       {"exit 1", "gfx1100", true, "nothing is run: there is no gfx1100 here"},
+	} {
+		b := newBench(t)
+		b.archive(c.body)
+		code, out := b.run("smoke.sh", "OUT=out", "TARGET="+c.target)
+		if (code == 0) != c.ok || !strings.Contains(out, c.output) {
+			t.Errorf("%s: exit code %d\n%s", name, code, out)
+		}
+	}
+	b := newBench(t)
+	if code, out := b.run("smoke.sh", "OUT="+b.dir, "TARGET=gfx1100"); code == 0 {
+		t.Errorf("without an archive: exit code 0\n%s", out)
+	}
+	b.archive("exit 0")
+	b.file("pack.sh", "echo 0 >x/top/SHA256SUMS && tar -czf out/a.tar.gz -C x top", 0o644)
+	cmd := exec.Command("bash", "pack.sh")
+	cmd.Dir = b.dir
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if code, out := b.run("smoke.sh", "OUT=out", "TARGET=gfx1100"); code == 0 {
+		t.Errorf("wrong hashes: exit code 0\n%s", out)
+	}
+}
+
+func TestToolStep(t *testing.T) {
+	b := newBench(t)
+	b.program("go", `echo "$GIT_CONFIG_KEY_0=$GIT_CONFIG_VALUE_0 cgo $CGO_ENABLED"; [ "$3" = -o ] && printf '#!/bin/sh\necho ran $*\n' >"$4" && chmod +x "$4"`)
+	code, out := b.run("tool.sh", "GITHUB_PATH="+b.dir+"/path")
+	if code != 0 || !strings.Contains(out, "ran version") || !strings.Contains(out, "safe.directory="+b.dir+" cgo 0") || b.read("path") != b.dir+"/.dot4fa/bin\n" {
+		t.Errorf("exit code %d, PATH %q\n%s", code, b.read("path"), out)
+	}
+	b.program("go", "exit 1")
+	if code, _ := b.run("tool.sh", "GITHUB_PATH="+b.dir+"/path2"); code == 0 || b.read("path2") != "" {
+		t.Errorf("a program that does not build: exit code %d", code)
+	}
+}
+
+func TestDepsStep(t *testing.T) {
+	for uid, sudo := range map[string]bool{"0": false, "1000": true} {
+		b := newBench(t)
+		b.program("id", "echo "+uid)
+		b.program("apt-get", "exit 0")
+		b.program("sudo", `"$@"`)
+		b.program("find", "exit 1") // no such library
+		if code, out := b.run("deps.sh", "ROCM="); code != 0 {
+			t.Fatalf("exit code %d\n%s", code, out)
+		}
+		if calls := b.read("calls"); !strings.Contains(calls, "\napt-get [install]") || strings.Contains(calls, "hipblas") || strings.Contains(calls, "sudo [apt-get] [install]") != sudo {
+			t.Errorf("uid %s: calls\n%s", uid, calls)
+		}
+		if code, _ := b.run("deps.sh", "ROCM=6.4.4"); code != 0 || !strings.Contains(b.read("calls"), "[hipblas-dev] [rocblas-dev]") {
+			t.Errorf("uid %s with ROCm: exit code %d, calls\n%s", uid, code, b.read("calls"))
+		}
+	}
+	b := newBench(t)
+	b.program("id", "echo 0")
+	b.program("apt-get", `[ "$1" = install ] && exit 100; exit 0`)
+	if code, _ := b.run("deps.sh", "ROCM="); code != 100 {
+		t.Errorf("apt-get fails: exit code %d", code)
+	}
+}
+
 // What shellcheck finds is an error where shellcheck is.
 func TestShellcheck(t *testing.T) {
 	program, err := exec.LookPath("shellcheck")

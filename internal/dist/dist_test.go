@@ -125,7 +125,7 @@ var testLock = &lock.Lock{
 }
 
 func (b *tree) source(programs ...string) Source {
-	tool := &debug.BuildInfo{GoVersion: "go1.26.8", Deps: []*debug.Module{{Path: "example.invalid/mod", Version: "v1.2.3", Sum: "h1:abc="}}}
+	tool := &debug.BuildInfo{GoVersion: "go1.26.8", Deps: []*debug.Module{{Path: "example.invalid/Mod", Version: "v1.2.3+incompatible", Sum: "h1:abc="}}}
 	return Source{
 		Made: Made{Lock: testLock, URL: "https://github.com/ggml-org/llama.cpp", Tool: tool, Version: "v0", Tree: b.dir},
 		Name: "llama.cpp-b1-cpu", Bin: b.bin, Programs: programs, Backend: recipe.CPU, Own: []byte("ours\n"),
@@ -399,7 +399,7 @@ func TestSBOM(t *testing.T) {
 		}
 	}
 	tool := (*bom.Metadata.Tools.Components)[0]
-	if tool.Name != "dot4fa" || (*tool.Components)[0].PackageURL != "pkg:golang/example.invalid/mod@v1.2.3" {
+	if tool.Name != "dot4fa" || (*tool.Components)[0].PackageURL != "pkg:golang/example.invalid/mod@v1.2.3%2Bincompatible" {
 		t.Errorf("tool %+v", tool)
 	}
 	var raw map[string]any

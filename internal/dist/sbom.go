@@ -177,7 +177,7 @@ func (m Made) tool() cdx.Component {
 		if d.Replace != nil {
 			d = d.Replace
 		}
-		purl := "pkg:golang/" + d.Path + "@" + d.Version
+		purl := golang(d.Path, d.Version)
 		mod := cdx.Component{BOMRef: purl, Type: cdx.ComponentTypeLibrary, Name: d.Path, Version: d.Version, PackageURL: purl}
 		if d.Sum != "" {
 			mod.Properties = &[]cdx.Property{{Name: "dot4fa:go-sum", Value: d.Sum}}
@@ -186,12 +186,17 @@ func (m Made) tool() cdx.Component {
 	}
 	if m.Tool.GoVersion != "" {
 		v := strings.TrimPrefix(m.Tool.GoVersion, "go")
-		mods = append(mods, cdx.Component{BOMRef: "pkg:golang/std@" + v, Type: cdx.ComponentTypeLibrary, Name: "std", Version: v, PackageURL: "pkg:golang/std@" + v})
+		mods = append(mods, cdx.Component{BOMRef: golang("std", v), Type: cdx.ComponentTypeLibrary, Name: "std", Version: v, PackageURL: golang("std", v)})
 	}
 	if mods != nil {
 		c.Components = &mods
 	}
 	return c
+}
+
+// golang is the package URL of a Go module. Its type asks for lower case.
+func golang(path, version string) string {
+	return "pkg:golang/" + strings.ToLower(path) + "@" + strings.ReplaceAll(version, "+", "%2B")
 }
 
 // sum is the sha256 of data in hex.
