@@ -36,6 +36,13 @@
 #define PACKED16_DECODE_RESIDENT(ncols) ((ncols) <= 6 ? 512 : 384)
 #endif // PACKED16_DECODE_RESIDENT
 
+// Waves per SIMD the registers leave room for: 1536 VGPRs per lane allow 192 each, targets with 1024 the same in 5 waves.
+#if defined(__gfx1102__) || defined(__gfx1103__) || defined(__gfx1150__) || defined(__gfx1152__) || defined(__gfx1153__)
+#define PACKED16_DECODE_WAVES 5
+#else
+#define PACKED16_DECODE_WAVES 8
+#endif // defined(__gfx1102__) || defined(__gfx1103__) || defined(__gfx1150__) || defined(__gfx1152__) || defined(__gfx1153__)
+
 #ifndef PACKED16_DECODE_AHEAD
 #define PACKED16_DECODE_AHEAD 3 // blocks of 32 bytes per K row in flight
 #endif // PACKED16_DECODE_AHEAD
@@ -190,7 +197,7 @@ static __device__ __forceinline__ bool packed16_chunk_sums(
 //   dst          null: packed16_merge follows. Otherwise one block has all chunks (grid.x is 1) and merges its columns
 //                itself: f32 [seq][q][head][D]; sinks: n_head floats or null
 template <int D, typename V_t, int ncols>
-static __global__ void PACKED16_LAUNCH_BOUNDS(PACKED16_DECODE_THREADS, 8, PACKED16_DECODE_RESIDENT(ncols)/PACKED16_DECODE_THREADS)
+static __global__ void PACKED16_LAUNCH_BOUNDS(PACKED16_DECODE_THREADS, PACKED16_DECODE_WAVES, PACKED16_DECODE_RESIDENT(ncols)/PACKED16_DECODE_THREADS)
 packed16_decode(
         const int * __restrict__ Q, const float * __restrict__ Q_scales,
         const char * __restrict__ K, const char * __restrict__ K_scales, const char * __restrict__ V,
