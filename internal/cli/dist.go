@@ -90,6 +90,13 @@ func (a *app) dryDist(cmd *cobra.Command, r *pipeline.Run, o pipeline.DistOption
 	return nil
 }
 
+func orNone(list []string) string {
+	if len(list) == 0 {
+		return "no library"
+	}
+	return strings.Join(list, " ")
+}
+
 func (a *app) printDist(o pipeline.DistOptions, info *dist.Info) error {
 	switch {
 	case a.json && info != nil:
@@ -105,7 +112,7 @@ func (a *app) printDist(o pipeline.DistOptions, info *dist.Info) error {
 		{"sha256", info.SHA256},
 		{"size", fmt.Sprintf("%.1f MB, %d files", float64(info.Size)/1e6, len(info.Files))},
 		{"programs", strings.Join(info.Programs, " ")},
-		{"bundled", strings.Join(info.Bundled, " ")},
+		{"bundled", orNone(info.Bundled)},
 	}
 	from := map[string][]string{}
 	var order []string

@@ -28,7 +28,7 @@ type DistOptions struct {
 // Dist packs what the recipe builds, building it first. Without an archive
 // nothing is compiled: the SBOM is that of the edited sources.
 func (r *Run) Dist(ctx context.Context, o DistOptions) (*dist.Info, error) {
-	stages := []stageFunc{r.fetch, r.apply}
+	stages := []stageFunc{r.fetch, r.apply, r.asRecorded}
 	if o.Archive != "" {
 		if err := dist.Check(o.Archive); err != nil {
 			return nil, err
@@ -41,7 +41,7 @@ func (r *Run) Dist(ctx context.Context, o DistOptions) (*dist.Info, error) {
 		})
 	}
 	var info *dist.Info
-	_, err := r.locked(ctx, append(stages, r.asRecorded, func(ctx context.Context, d *Done) error {
+	_, err := r.locked(ctx, append(stages, func(ctx context.Context, d *Done) error {
 		made, err := r.made()
 		if err != nil {
 			return err
