@@ -51,7 +51,8 @@ type Checker struct {
 	byFile []part
 	order  map[string]int // edit id to its number
 
-	answers sync.Map // key to *answer
+	answers sync.Map            // key to *answer
+	turns   map[string][]turned // by edit, what Trace has found
 	located atomic.Int64
 }
 
@@ -71,7 +72,7 @@ type answer struct {
 
 // New returns a checker.
 func New(repo *upstream.Repo, s *series.Series) *Checker {
-	c := &Checker{repo: repo, whole: s, order: map[string]int{}}
+	c := &Checker{repo: repo, whole: s, order: map[string]int{}, turns: map[string][]turned{}}
 	parts := map[string]*part{}
 	var files []string
 	for i, e := range s.Edits() {

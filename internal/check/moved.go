@@ -35,9 +35,15 @@ func (c *Checker) Trace(ctx context.Context, pin string, at *Commit) error {
 		if older {
 			from, to = to, from
 		}
-		turn, err := c.turn(ctx, *e, from, to, older)
+		turn, err := c.known(ctx, e.ID, at.Commit, older)
+		if err == nil && turn == nil {
+			turn, err = c.turn(ctx, *e, from, to, older)
+		}
 		if err != nil {
 			return err
+		}
+		if turn != nil {
+			c.remember(e.ID, turned{*turn, older})
 		}
 		switch {
 		case turn == nil:
@@ -48,6 +54,40 @@ func (c *Checker) Trace(ctx context.Context, pin string, at *Commit) error {
 		}
 	}
 	return nil
+}
+
+// turned is a commit at which an edit began (older) or ceased to hold.
+type turned struct {
+	commit upstream.CommitInfo
+	older  bool
+}
+
+func (c *Checker) remember(id string, t turned) {
+	for _, have := range c.turns[id] {
+		if have.commit.ID == t.commit.ID && have.older == t.older {
+			return
+		}
+	}
+	c.turns[id] = append(c.turns[id], t)
+}
+
+// known returns the turn of an edit that was found for another commit, when
+// this one lies on the same side of it: of many commits that fail alike only the
+// first is searched.
+func (c *Checker) known(ctx context.Context, id, commit string, older bool) (*upstream.CommitInfo, error) {
+	for _, t := range c.turns[id] {
+		if t.older != older {
+			continue
+		}
+		first, last := t.commit.ID, commit
+		if older {
+			first, last = last, first
+		}
+		if yes, err := c.repo.IsAncestor(ctx, first, last); err != nil || yes {
+			return &t.commit, err
+		}
+	}
+	return nil, nil
 }
 
 // turn returns the first commit after from, up to to, at which e holds (or does
