@@ -14,7 +14,6 @@ type Kernel struct {
 	DecodeBN        int      `json:"decode_bn"`
 	VSubTile        int      `json:"v_sub_tile"`
 	VerifyMaxNQ     int      `json:"verify_max_nq"`
-	BatchInvariant  bool     `json:"batch_invariant"`
 	PrefillVariant  string   `json:"prefill_variant"`
 	BM              int      `json:"bm"`
 	BN              int      `json:"bn"`
@@ -80,9 +79,6 @@ var kernelKeys = []Key{
 	{Path: "kernel.verify_max_nq", Kind: Int, Default: 8, Min: 1, Max: 8,
 		Doc:   "most query rows that still go through the decode kernel; more are a prefill",
 		field: func(k *Kernel) any { return &k.VerifyMaxNQ }},
-	{Path: "kernel.batch_invariant", Kind: Bool, Default: true,
-		Doc:   "a query row's output bits do not depend on how many rows were asked for together",
-		field: func(k *Kernel) any { return &k.BatchInvariant }},
 	{Path: "kernel.prefill_variant", Kind: Enum, Default: "auto", Allowed: []string{"auto", "blockfa_recthist_v4_single", "mma"},
 		Doc:   "prefill kernel used when the environment names none; auto is the fastest safe one",
 		field: func(k *Kernel) any { return &k.PrefillVariant }},

@@ -103,7 +103,6 @@ func consts(k recipe.Kernel) []Const {
 		{"SPLITK_THRESHOLD", n(k.SplitKThreshold), "default cells from which decode goes split-K"},
 		{"DECODE_BN", n(k.DecodeBN), "cells of the decode kernel's inner tile"},
 		{"V_SUB_TILE", n(k.VSubTile), "V rows the decode kernel takes at a time"},
-		{"BATCH_INVARIANT", b(k.BatchInvariant), "output bits of a row do not depend on nq"},
 		{"BM", n(k.BM), "query rows of a dot4 prefill tile"},
 		{"BN", n(k.BN), "cells of a dot4 prefill tile"},
 		{"K_STAGING_LDS", b(k.KStaging == "lds"), "the dot4 prefill stages K tiles in shared memory"},
