@@ -3,6 +3,7 @@ package anchor
 import (
 	"bytes"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -153,8 +154,8 @@ func FuzzScope(f *testing.F) {
 // TestUpstreamParses runs the fuzzing property over a real tree.
 func TestUpstreamParses(t *testing.T) {
 	up := os.Getenv("DOT4FA_UPSTREAM")
-	if info, err := os.Stat(up); up == "" || err != nil || !info.IsDir() {
-		t.Skip("upstream tree: DOT4FA_UPSTREAM names no directory")
+	if info, err := os.Stat(filepath.Join(up, "ggml")); up == "" || err != nil || !info.IsDir() {
+		t.Skip("upstream tree: DOT4FA_UPSTREAM names no directory with upstream's files (a bare repository has none)")
 	}
 	n := 0
 	for _, dir := range []string{"ggml", "src", "common", "tests", "tools"} {
