@@ -9,7 +9,6 @@ import (
 	"sort"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -53,7 +52,6 @@ type Checker struct {
 
 	answers sync.Map            // key to *answer
 	turns   map[string][]turned // by edit, what Trace has found
-	located atomic.Int64
 }
 
 // part is the series as far as it concerns one file: edits of different files
@@ -124,10 +122,6 @@ func (c *Checker) Files() []string {
 	sort.Strings(out)
 	return out
 }
-
-// Located is how many (file, content) pairs had to be searched; the others
-// were answered from the cache.
-func (c *Checker) Located() int { return int(c.located.Load()) }
 
 // Check answers for every target, in their order, workers at a time.
 func (c *Checker) Check(ctx context.Context, targets []Target, workers int, report *progress.Reporter) ([]Commit, error) {
@@ -214,7 +208,6 @@ func (c *Checker) part(ctx context.Context, p part, snap *upstream.Snapshot) ([]
 	v, _ := c.answers.LoadOrStore(key.String(), &answer{})
 	a := v.(*answer)
 	a.once.Do(func() {
-		c.located.Add(1)
 		s := *p.series
 		s.Hooks.Contains = func(id string) (bool, error) { return c.repo.IsAncestor(ctx, id, snap.Commit) }
 		a.results, a.err = s.Check(snap.ReadFile)

@@ -17,7 +17,9 @@ import (
 	"bytes"
 	"compress/gzip"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -141,7 +143,7 @@ func (s Source) collect() (*Info, error) {
 			info.Bundled = append(info.Bundled, o.name)
 		}
 	}
-	for _, name := range sortedKeys(texts) {
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
 		add("licenses/"+name, texts[name], 0o644)
 		info.Licences = append(info.Licences, name)
 	}

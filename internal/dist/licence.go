@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"dot4fa/internal/fault"
@@ -107,7 +109,7 @@ func each(tree, dir string, do func(name string, data []byte)) error {
 // vendor/cpp-httplib/LICENSE is one of cpp-httplib.
 func components(licences map[string][]byte) map[string]string {
 	out := map[string]string{}
-	for _, name := range sortedKeys(licences) {
+	for _, name := range slices.Sorted(maps.Keys(licences)) {
 		if rest, ok := strings.CutPrefix(name, "vendor/"); ok {
 			out[path.Dir(rest)] = name
 		}

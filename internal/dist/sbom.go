@@ -5,7 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"runtime/debug"
+	"slices"
 	"sort"
 	"strings"
 
@@ -82,7 +84,7 @@ func (m Made) bom() *cdx.BOM {
 		parts = append(parts, file("file:"+f.ID, f.ID, f.SHA256))
 	}
 	vendored := components(m.licences)
-	for _, name := range sortedKeys(vendored) {
+	for _, name := range slices.Sorted(maps.Keys(vendored)) {
 		parts = append(parts, cdx.Component{BOMRef: "vendor:" + name, Type: cdx.ComponentTypeLibrary, Name: name,
 			Properties: &[]cdx.Property{{Name: "dot4fa:licence", Value: vendored[name]}}})
 	}
@@ -203,13 +205,4 @@ func golang(path, version string) string {
 func sum(data []byte) string {
 	h := sha256.Sum256(data)
 	return hex.EncodeToString(h[:])
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
-	return keys
 }

@@ -3,8 +3,10 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"dot4fa/internal/build"
@@ -143,7 +145,7 @@ func runCommand(r *recipe.Recipe, programs []string) string {
 				if p.name == "test-backend-ops" && r.Backend == recipe.CPU {
 					cmd.Args = append(cmd.Args, "-b", "CPU") // which it leaves out by itself
 				}
-				for _, k := range sortedKeys(r.Env) {
+				for _, k := range slices.Sorted(maps.Keys(r.Env)) {
 					cmd.Env = append(cmd.Env, k+"="+r.Env[k])
 				}
 				return cmd.String()

@@ -32,11 +32,7 @@ func (r *Run) Commands(ctx context.Context, verb string, o BuildOptions) ([]shel
 	}
 	applied := false
 	if tree != nil {
-		files, err := r.Files(ctx)
-		if err != nil {
-			return nil, err
-		}
-		plan, err := r.Plan(ctx)
+		files, plan, err := r.filesAndPlan(ctx)
 		if err != nil {
 			return nil, err
 		}

@@ -152,11 +152,7 @@ type configuration struct {
 // Ninja does not watch itself: the arguments, the programs, and which files we
 // add, because upstream's build lists the device code by pattern.
 func (r *Run) configuration(ctx context.Context, cmd shell.Command, tools toolchain.Set) (configuration, error) {
-	files, err := r.Files(ctx)
-	if err != nil {
-		return configuration{}, err
-	}
-	plan, err := r.Plan(ctx)
+	files, plan, err := r.filesAndPlan(ctx)
 	if err != nil {
 		return configuration{}, err
 	}
@@ -173,13 +169,4 @@ func (r *Run) configuration(ctx context.Context, cmd shell.Command, tools toolch
 	c := configuration{cmake: lock.Fingerprint(cmd, tools.Tools())}
 	c.whole = lock.Fingerprint(c.cmake, added)
 	return c, nil
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
-	return keys
 }

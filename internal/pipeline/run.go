@@ -188,6 +188,16 @@ func (r *Run) Plan(ctx context.Context) (*series.Plan, error) {
 	return r.plan, nil
 }
 
+// filesAndPlan returns all that a patched tree has and upstream has not.
+func (r *Run) filesAndPlan(ctx context.Context) ([]render.File, *series.Plan, error) {
+	files, err := r.Files(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	plan, err := r.Plan(ctx)
+	return files, plan, err
+}
+
 // Tools returns the programs found on this machine.
 func (r *Run) Tools(ctx context.Context) toolchain.Set {
 	if r.tools == nil {

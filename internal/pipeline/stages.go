@@ -184,11 +184,7 @@ func (r *Run) fetch(ctx context.Context, d *Done) error {
 
 func (r *Run) render(ctx context.Context, d *Done) error {
 	return d.stage("render", func() (string, error) {
-		files, err := r.Files(ctx)
-		if err != nil {
-			return "", err
-		}
-		plan, err := r.Plan(ctx)
+		files, plan, err := r.filesAndPlan(ctx)
 		if err != nil {
 			return "", err
 		}
@@ -203,11 +199,7 @@ func (r *Run) render(ctx context.Context, d *Done) error {
 
 func (r *Run) apply(ctx context.Context, d *Done) error {
 	return d.stage("apply", func() (string, error) {
-		files, err := r.Files(ctx)
-		if err != nil {
-			return "", err
-		}
-		plan, err := r.Plan(ctx)
+		files, plan, err := r.filesAndPlan(ctx)
 		if err != nil {
 			return "", err
 		}

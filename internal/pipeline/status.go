@@ -2,7 +2,9 @@ package pipeline
 
 import (
 	"context"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"dot4fa/internal/build"
@@ -72,11 +74,7 @@ func (r *Run) Status(ctx context.Context) (*Status, error) {
 		s.State = OtherCommit
 		return s, nil
 	}
-	files, err := r.Files(ctx)
-	if err != nil {
-		return nil, err
-	}
-	plan, err := r.Plan(ctx)
+	files, plan, err := r.filesAndPlan(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +148,7 @@ func (r *Run) changedByHand(ours []series.FileState) ([]string, error) {
 		delete(ix, f.Path)
 	}
 	var changed []string
-	for _, p := range sortedKeys(ix) {
+	for _, p := range slices.Sorted(maps.Keys(ix)) {
 		if !ix[p].same(filepath.Join(r.Work, filepath.FromSlash(p))) {
 			changed = append(changed, p)
 		}

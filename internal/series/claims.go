@@ -1,7 +1,9 @@
 package series
 
 import (
+	"maps"
 	"regexp"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -45,7 +47,7 @@ func bumped(lit string) string {
 
 // conflicts orders the places of each file and fails edits that claim one place.
 func (v *survey) conflicts() {
-	for _, name := range sortedKeys(v.places) {
+	for _, name := range slices.Sorted(maps.Keys(v.places)) {
 		ps := v.places[name]
 		sort.SliceStable(ps, func(i, j int) bool {
 			if ps[i].start != ps[j].start {

@@ -2,6 +2,8 @@ package series
 
 import (
 	"io/fs"
+	"maps"
+	"slices"
 
 	"dot4fa/internal/fault"
 )
@@ -61,7 +63,7 @@ func judge(t *tree, want map[string]*target, m *manifest) ([]action, error) {
 		paths[p] = true
 	}
 	var acts []action
-	for _, p := range sortedKeys(paths) {
+	for _, p := range slices.Sorted(maps.Keys(paths)) {
 		a := action{path: p, target: want[p], record: m.records[p], mode: 0o644}
 		if err := t.look(&a); err != nil {
 			return nil, err

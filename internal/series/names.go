@@ -2,53 +2,19 @@ package series
 
 import (
 	"regexp"
-	"sort"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"dot4fa/internal/nearest"
 )
 
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
-	return keys
-}
-
-// didYouMean is a phrase naming the known word nearest to word, or "".
+// didYouMean is nearest.Hint as the beginning of a hint.
 func didYouMean(word string, known []string) string {
-	best, least := "", max(2, len(word)/3)+1
-	for _, k := range known {
-		if n := distance(strings.ToLower(word), k); n < least {
-			best, least = k, n
-		}
+	if near := nearest.Hint(word, known); near != "" {
+		return near + "? "
 	}
-	if best == "" {
-		return ""
-	}
-	return "did you mean " + best + "? "
-}
-
-// distance is the Levenshtein distance in bytes.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		diag := row[0]
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			c := diag
-			if a[i-1] != b[j-1] {
-				c = min(diag, row[j], row[j-1]) + 1
-			}
-			diag, row[j] = row[j], c
-		}
-	}
-	return row[len(b)]
+	return ""
 }
 
 func kindName(n *yaml.Node) string {

@@ -5,7 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"text/template"
@@ -78,7 +80,7 @@ func (s *Series) Plan(read ReadFunc, data any) (*Plan, error) {
 		return nil, err
 	}
 	p := &Plan{Results: v.results, Members: s.Members}
-	for _, name := range sortedKeys(v.places) {
+	for _, name := range slices.Sorted(maps.Keys(v.places)) {
 		file := v.files[name]
 		fp := FilePlan{Path: name, Pre: file.src, New: file.absent}
 		for _, at := range v.places[name] {

@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"sort"
 	"syscall"
 	"time"
@@ -197,7 +199,7 @@ func (t *tree) saveManifest(m *manifest) error {
 	var file struct {
 		Files []*record `json:"files"`
 	}
-	for _, p := range sortedKeys(m.records) {
+	for _, p := range slices.Sorted(maps.Keys(m.records)) {
 		file.Files = append(file.Files, m.records[p])
 	}
 	data, err := json.MarshalIndent(file, "", "  ")

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 
 	"dot4fa/internal/fault"
@@ -93,7 +95,7 @@ func (d *decoder) mapping(n *yaml.Node, what string, fields map[string]field) er
 		k, v := n.Content[i], n.Content[i+1]
 		f, ok := fields[k.Value]
 		if !ok {
-			known := sortedKeys(fields)
+			known := slices.Sorted(maps.Keys(fields))
 			return d.fault(k, "unknown key %q in %s", k.Value, what).
 				Hintf("%sallowed: %s", didYouMean(k.Value, known), strings.Join(known, ", "))
 		}
@@ -109,7 +111,7 @@ func (d *decoder) mapping(n *yaml.Node, what string, fields map[string]field) er
 			return err
 		}
 	}
-	for _, k := range sortedKeys(fields) {
+	for _, k := range slices.Sorted(maps.Keys(fields)) {
 		if fields[k].required && !seen[k] {
 			return d.fault(n, "%s needs %q", what, k).Hintf("patches/README.md describes the format")
 		}
