@@ -1,8 +1,10 @@
-// Package gguf reads the metadata of a GGUF model file: enough to know a
-// model's attention shape without loading it. Tensor data is never read.
+// Package gguf reads the header of a GGUF model file: enough to know a model's
+// attention shape and the size of its weights without loading it. Tensor data
+// is never read.
 //
-// The format is described in ggml's docs/gguf.md: magic "GGUF", a version,
-// a tensor count, a key-value count, then the key-value pairs, little-endian.
+// The format is described in ggml's docs/gguf.md: magic "GGUF", a version, a
+// tensor count, a key-value count, the key-value pairs, then name, shape, type
+// and place of each tensor; all little-endian.
 package gguf
 
 import (
@@ -22,8 +24,9 @@ import (
 // as []any with the same element rules.
 type Header struct {
 	Version uint32
-	Tensors uint64
 	Meta    map[string]any
+	Tensors []Info
+	Data    int64 // where the tensor data begin, from the start of the file
 }
 
 // Limits against damaged files: a length field is never trusted to size an
@@ -33,16 +36,28 @@ const (
 	maxString = 1 << 24
 	maxArray  = 1 << 26
 	maxDepth  = 4
+	maxTensor = 1 << 20
 )
 
-// Open reads the header of the file at path.
+// Open reads the header of the file at path and makes sure that the file is as
+// long as its tensors need.
 func Open(path string) (*Header, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fault.New(fault.Usage, "cannot open the model: %w", err).Hintf("name a GGUF file")
 	}
 	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fault.New(fault.Environment, "cannot read the model: %w", err).Hintf("name a GGUF file")
+	}
+	if info.IsDir() {
+		return nil, fault.New(fault.Usage, "a directory is not a model").At("%s", path).Hintf("name a GGUF file in it")
+	}
 	h, err := Read(f)
+	if err == nil && info.Mode().IsRegular() {
+		err = h.whole(info.Size())
+	}
 	if err != nil {
 		var e *fault.Error
 		if errors.As(err, &e) {
@@ -62,7 +77,7 @@ func Read(r io.Reader) (*Header, error) {
 		return h, nil
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, fault.New(fault.Usage, "the GGUF header ends after %d bytes, in %s", d.offset, d.part).
-			Hintf("the file is cut short: download it again")
+			Hintf("%s", cutShort)
 	default:
 		return nil, fault.New(fault.Usage, "%w (byte %d, in %s)", err, d.offset, d.part).
 			Hintf("the file is damaged or not a GGUF model")
@@ -107,7 +122,10 @@ func (d *decoder) header() (*Header, error) {
 	if fixed.Pairs > maxPairs {
 		return nil, fmt.Errorf("%d key-value pairs is more than any model has", fixed.Pairs)
 	}
-	h := &Header{Version: fixed.Version, Tensors: fixed.Tensors, Meta: make(map[string]any, fixed.Pairs)}
+	if fixed.Tensors > maxTensor {
+		return nil, fmt.Errorf("%d tensors is more than any model has", fixed.Tensors)
+	}
+	h := &Header{Version: fixed.Version, Meta: make(map[string]any, fixed.Pairs)}
 	for i := uint64(0); i < fixed.Pairs; i++ {
 		d.part = fmt.Sprintf("key %d of %d", i+1, fixed.Pairs)
 		key, err := d.str()
@@ -126,7 +144,7 @@ func (d *decoder) header() (*Header, error) {
 			return nil, err
 		}
 	}
-	return h, nil
+	return h, d.tensors(h, int(fixed.Tensors))
 }
 
 func (d *decoder) str() (string, error) {

@@ -9,43 +9,6 @@ import (
 	"dot4fa/internal/fault"
 )
 
-// TensorType is ggml's number of a tensor type.
-type TensorType uint32
-
-// The tensor types that Write knows the size of.
-const (
-	F32  TensorType = 0
-	F16  TensorType = 1
-	Q4_0 TensorType = 2
-	Q8_0 TensorType = 8
-)
-
-// blocks gives elements and bytes per block.
-var blocks = map[TensorType]struct {
-	name            string
-	elements, bytes uint64
-}{
-	F32: {"f32", 1, 4}, F16: {"f16", 1, 2}, Q4_0: {"q4_0", 32, 18}, Q8_0: {"q8_0", 32, 34},
-}
-
-// String returns the type as llama.cpp prints it.
-func (t TensorType) String() string {
-	if b, ok := blocks[t]; ok {
-		return b.name
-	}
-	return fmt.Sprintf("type %d", uint32(t))
-}
-
-// ParseTensorType is the reverse of String.
-func ParseTensorType(name string) (TensorType, bool) {
-	for t, b := range blocks {
-		if b.name == name {
-			return t, true
-		}
-	}
-	return 0, false
-}
-
 // Pair is one key of a file to write. Value is a string, bool, uint32, int32,
 // float32, uint64, or a slice of strings, int32 or float32.
 type Pair struct {
@@ -65,19 +28,9 @@ type Tensor struct {
 // Bytes returns the size of the tensor's data. It is an error when a row is not
 // a whole number of blocks.
 func (t Tensor) Bytes() (uint64, error) {
-	b, ok := blocks[t.Type]
-	if !ok {
-		return 0, fault.New(fault.Usage, "tensor %s: the size of %s is not known here", t.Name, t.Type)
-	}
-	if len(t.Dims) == 0 || t.Dims[0]%b.elements != 0 {
-		return 0, fault.New(fault.Usage, "tensor %s: rows of %v elements are not whole blocks of %s", t.Name, t.Dims, t.Type)
-	}
-	n := b.bytes
-	for i, d := range t.Dims {
-		if i == 0 {
-			d /= b.elements
-		}
-		n *= d
+	n, err := t.Type.bytes(t.Dims)
+	if err != nil {
+		return 0, fault.New(fault.Usage, "tensor %s: %w", t.Name, err)
 	}
 	return n, nil
 }

@@ -40,7 +40,7 @@ func TestWrite(t *testing.T) {
 		"general.architecture": "qwen3", "a.count": int64(7), "a.neg": int64(-7), "a.big": int64(1) << 40, "a.eps": 0.5, "a.on": true,
 		"a.ints": []any{int64(1), int64(-2)}, "a.words": []any{"x", ""}, "a.floats": []any{1.0, 2.0},
 	}
-	if diff := cmp.Diff(want, h.Meta); diff != "" || h.Tensors != 3 || h.Version != 3 {
+	if diff := cmp.Diff(want, h.Meta); diff != "" || len(h.Tensors) != 3 || h.Version != 3 {
 		t.Errorf("read back otherwise: %s", diff)
 	}
 	at := bytes.Index(data, bytes.Repeat([]byte{1}, 108))
