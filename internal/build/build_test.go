@@ -103,11 +103,11 @@ func TestConfigureCommand(t *testing.T) {
 		CMake: map[string]string{"GGML_HIP": "ON", "GPU_TARGETS": "gfx1100;gfx1101"}}
 	tools := toolchain.Set{
 		CMake: toolchain.Tool{Path: "/usr/bin/cmake"}, Launcher: toolchain.Tool{Path: "/usr/bin/ccache"},
-		ROCm: "/opt/rocm", HIPClang: toolchain.Tool{Path: "/opt/rocm/llvm/bin/clang++"},
+		ROCm: toolchain.ROCm{Root: "/opt/rocm", Clang: toolchain.Tool{Path: "/opt/rocm/llvm/bin/clang++"}, DeviceLibs: "/opt/rocm/amdgcn/bitcode"},
 	}
 	got := TreeOf("/w s/ü").ConfigureCommand(r, tools).String()
 	for _, want := range []string{
-		"ROCM_PATH=/opt/rocm /usr/bin/cmake -S '/w s/ü' -B '/w s/ü/build' -G Ninja ",
+		"HIPCXX=/opt/rocm/llvm/bin/clang++ HIP_CLANG_PATH=/opt/rocm/llvm/bin HIP_DEVICE_LIB_PATH=/opt/rocm/amdgcn/bitcode HIP_PATH=/opt/rocm HIP_PLATFORM=amd ROCM_PATH=/opt/rocm /usr/bin/cmake -S '/w s/ü' -B '/w s/ü/build' -G Ninja ",
 		"-DCMAKE_HIP_COMPILER_LAUNCHER=/usr/bin/ccache",
 		"-DLLAMA_BUILD_NUMBER=10573", "-DLLAMA_BUILD_COMMIT=ababababa-dot4fa", "'-DGPU_TARGETS=gfx1100;gfx1101'",
 	} {

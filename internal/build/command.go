@@ -47,9 +47,8 @@ func (t Tree) ConfigureCommand(r *recipe.Recipe, tools toolchain.Set) shell.Comm
 	switch r.Backend {
 	case recipe.HIP:
 		langs = append(langs, "HIP")
-		if tools.HIPClang.Found() {
-			entries["CMAKE_HIP_COMPILER"] = tools.HIPClang.Path
-			entries["CMAKE_HIP_COMPILER_ROCM_ROOT"] = tools.ROCm
+		for k, v := range tools.ROCm.Settings().Cache {
+			entries[k] = v
 		}
 	case recipe.CUDA:
 		langs = append(langs, "CUDA")
@@ -75,8 +74,8 @@ func (t Tree) ConfigureCommand(r *recipe.Recipe, tools toolchain.Set) shell.Comm
 		args = append(args, "-D"+k+"="+entries[k])
 	}
 	cmd := shell.Command{Path: program(tools.CMake, "cmake"), Args: args}
-	if r.Backend == recipe.HIP && tools.ROCm != "" {
-		cmd.Env = []string{"ROCM_PATH=" + tools.ROCm}
+	if r.Backend == recipe.HIP {
+		cmd.Env = tools.ROCm.Settings().Env
 	}
 	return cmd
 }

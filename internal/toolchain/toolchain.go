@@ -1,18 +1,12 @@
-// Package toolchain finds the programs a build needs and says what to install
-// when one is missing.
+// Package toolchain finds the programs a build needs, and judges whether they
+// belong together.
 package toolchain
 
 import (
 	"bytes"
 	"context"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"regexp"
-	"runtime"
-	"sort"
+	"path"
 	"strings"
-	"time"
 
 	"dot4fa/internal/fault"
 	"dot4fa/internal/recipe"
@@ -28,46 +22,44 @@ type Tool struct {
 // Found reports whether the program is there.
 func (t Tool) Found() bool { return t.Path != "" }
 
-// Where the vendors' packages install; variables for tests.
-var (
-	installedROCm = "/opt/rocm"
-	installedNVCC = "/usr/local/cuda/bin/nvcc"
-)
+// MinCMake is the first CMake that knows HIP as a language.
+const MinCMake Version = "3.21"
 
-// Set is what a build can use on this machine.
+// Set is what a build can use on a machine.
 type Set struct {
-	CMake    Tool   `json:"cmake"`
-	Ninja    Tool   `json:"ninja"`
-	CC       Tool   `json:"cc"`
-	CXX      Tool   `json:"cxx"`
-	Launcher Tool   `json:"launcher"` // compiler cache
-	ROCm     string `json:"rocm,omitempty"`
-	HIPClang Tool   `json:"hip_clang"`
-	NVCC     Tool   `json:"nvcc"`
+	CMake    Tool `json:"cmake"`
+	Ninja    Tool `json:"ninja"`
+	CC       Tool `json:"cc"`
+	CXX      Tool `json:"cxx"`
+	Launcher Tool `json:"launcher"` // compiler cache
+	ROCm     ROCm `json:"rocm"`
+	NVCC     Tool `json:"nvcc"`
 }
+
+// Find looks for everything on this machine; see System.Find.
+func Find(ctx context.Context) Set { return Host().Find(ctx) }
 
 // Find looks for everything, asking each program for its version. It fails on
 // nothing: Require judges.
-func Find(ctx context.Context) Set {
-	s := Set{
-		CMake:    find(ctx, "cmake", "cmake"),
-		Ninja:    find(ctx, "ninja", "ninja", "ninja-build"),
-		CC:       compiler(ctx, "C compiler", "CC", "cc", "gcc", "clang"),
-		CXX:      compiler(ctx, "C++ compiler", "CXX", "c++", "g++", "clang++"),
-		Launcher: find(ctx, "compiler cache", "ccache", "sccache"),
+func (s System) Find(ctx context.Context) Set {
+	set := Set{
+		CMake:    s.find(ctx, "cmake", "cmake"),
+		Ninja:    s.find(ctx, "ninja", "ninja", "ninja-build"),
+		CC:       s.hostCompiler(ctx, "C compiler", "CC", "cc", "gcc", "clang"),
+		CXX:      s.hostCompiler(ctx, "C++ compiler", "CXX", "c++", "g++", "clang++"),
+		Launcher: s.find(ctx, "compiler cache", "ccache", "sccache"),
+		NVCC:     s.nvcc(ctx),
 	}
-	s.ROCm = rocmRoot(ctx)
-	if s.ROCm != "" {
-		s.HIPClang = hipClang(ctx, s.ROCm)
+	if all := s.ROCms(ctx); len(all) > 0 {
+		set.ROCm = all[0]
 	}
-	s.NVCC = nvcc(ctx)
-	return s
+	return set
 }
 
 // Tools returns every tool of the set that was found.
 func (s Set) Tools() []Tool {
 	var out []Tool
-	for _, t := range []Tool{s.CMake, s.Ninja, s.CC, s.CXX, s.Launcher, s.HIPClang, s.NVCC} {
+	for _, t := range []Tool{s.CMake, s.Ninja, s.CC, s.CXX, s.Launcher, s.ROCm.Clang, s.NVCC} {
 		if t.Found() {
 			out = append(out, t)
 		}
@@ -105,55 +97,57 @@ func (s Set) Require(backend recipe.Backend) error {
 }
 
 func (s Set) requireROCm() error {
-	if s.ROCm == "" {
+	if !s.ROCm.Found() {
 		return fault.New(fault.Environment, "this recipe builds for AMD GPUs and no ROCm was found").
 			Hintf("install ROCm 6.1 or newer (ROCM_PATH=/path names one elsewhere than /opt/rocm), or build for the CPU: --recipe cpu")
 	}
-	if !s.HIPClang.Found() {
-		return fault.New(fault.Environment, "ROCm has no clang++ for HIP").At("%s", s.ROCm).
+	if !s.ROCm.Clang.Found() {
+		return fault.New(fault.Environment, "ROCm has no clang++ for HIP").At("%s", s.ROCm.Root).
 			Hintf("install ROCm's compiler (package rocm-llvm or hipcc), name one with HIPCXX=/path/to/clang++, or build for the CPU: --recipe cpu")
 	}
 	return nil
 }
 
-func find(ctx context.Context, what string, names ...string) Tool {
+func (s System) find(ctx context.Context, what string, names ...string) Tool {
+	t := s.locate(what, names...)
+	if t.Found() {
+		t.Version = s.version(ctx, t.Path)
+	}
+	return t
+}
+
+// locate finds the first of the programs that is there.
+func (s System) locate(what string, names ...string) Tool {
 	for _, n := range names {
-		if p, err := exec.LookPath(n); err == nil {
-			return Tool{Name: what, Path: absolute(p), Version: version(ctx, p)}
+		if p := s.LookPath(n); p != "" {
+			return Tool{Name: what, Path: p}
 		}
 	}
 	return Tool{Name: what}
 }
 
-// compiler follows CMake's own choice: the environment variable, then the
+// hostCompiler follows CMake's own choice: the environment variable, then the
 // usual names in CMake's order.
-func compiler(ctx context.Context, what, env string, names ...string) Tool {
-	if v := strings.Fields(os.Getenv(env)); len(v) > 0 {
-		return find(ctx, what+" ("+env+")", v[0])
+func (s System) hostCompiler(ctx context.Context, what, env string, names ...string) Tool {
+	if v := strings.Fields(s.Getenv(env)); len(v) > 0 {
+		return s.find(ctx, what+" ("+env+")", v[0])
 	}
-	return find(ctx, what, names...)
+	return s.find(ctx, what, names...)
 }
-
-func absolute(p string) string {
-	if a, err := filepath.Abs(p); err == nil {
-		return a
-	}
-	return p
-}
-
-var reVersion = regexp.MustCompile(`\d+(\.\d+)+`)
 
 // version asks a program for its version; "" when it does not say within a
 // few seconds.
-func version(ctx context.Context, path string) string {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	out, err := exec.CommandContext(ctx, path, "--version").Output()
+func (s System) version(ctx context.Context, program string) string {
+	out, err := s.Output(ctx, program, "--version")
 	if err != nil {
 		return ""
 	}
 	if m := reVersion.FindAll(bytes.SplitN(out, []byte("\n\n"), 2)[0], -1); len(m) > 0 {
 		line := string(bytes.SplitN(out, []byte("\n"), 2)[0])
+		if v := reRelease.FindString(line); v != "" { // AMD clang version 22.0.0git (… roc-7.2.4 26084 …)
+			line = strings.Replace(line, v, "", 1)
+			return reVersion.FindString(line)
+		}
 		if v := reVersion.FindAllString(line, -1); len(v) > 0 {
 			return v[len(v)-1] // "g++ (Debian 12.2.0-14) 12.2.0"
 		}
@@ -162,80 +156,16 @@ func version(ctx context.Context, path string) string {
 	return ""
 }
 
-// rocmRoot finds the ROCm installation: ROCM_PATH, hipconfig, /opt/rocm, the
-// newest /opt/rocm-*.
-func rocmRoot(ctx context.Context) string {
-	for _, env := range []string{"ROCM_PATH", "HIP_PATH"} {
-		if dir := os.Getenv(env); dir != "" && isROCm(dir) {
-			return dir
-		}
-	}
-	if p, err := exec.LookPath("hipconfig"); err == nil {
-		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-		defer cancel()
-		out, err := exec.CommandContext(ctx, p, "--rocmpath").Output()
-		if dir := strings.TrimSpace(string(out)); err == nil && dir != "" && isROCm(dir) {
-			return dir
-		}
-	}
-	if runtime.GOOS == "windows" {
-		return ""
-	}
-	dirs, _ := filepath.Glob(installedROCm + "-*")
-	sort.Slice(dirs, func(i, j int) bool { return versionLess(dirs[j], dirs[i]) })
-	for _, dir := range append([]string{installedROCm}, dirs...) {
-		if isROCm(dir) {
-			return dir
-		}
-	}
-	return ""
-}
-
-// isROCm reports whether dir holds HIP's CMake package, which upstream's build
-// asks for; a bare clang is not ROCm.
-func isROCm(dir string) bool {
-	for _, lib := range []string{"lib", "lib64", "lib/x86_64-linux-gnu"} {
-		if _, err := os.Stat(filepath.Join(dir, filepath.FromSlash(lib), "cmake", "hip", "hip-config.cmake")); err == nil {
-			return true
-		}
-	}
-	return false
-}
-
-func versionLess(a, b string) bool {
-	va, vb := reVersion.FindString(a), reVersion.FindString(b)
-	for va != "" && vb != "" {
-		var x, y string
-		x, va, _ = strings.Cut(va, ".")
-		y, vb, _ = strings.Cut(vb, ".")
-		if x != y {
-			return len(x) < len(y) || len(x) == len(y) && x < y
-		}
-	}
-	return va == "" && vb != ""
-}
-
-func hipClang(ctx context.Context, root string) Tool {
-	const what = "HIP compiler"
-	if v := os.Getenv("HIPCXX"); v != "" {
-		return find(ctx, what, v)
-	}
-	return find(ctx, what,
-		filepath.Join(root, "llvm", "bin", "clang++"),
-		filepath.Join(root, "lib", "llvm", "bin", "clang++"),
-		filepath.Join(root, "bin", "amdclang++"))
-}
-
-func nvcc(ctx context.Context) Tool {
+func (s System) nvcc(ctx context.Context) Tool {
 	const what = "CUDA compiler"
-	if v := os.Getenv("CUDACXX"); v != "" {
-		return find(ctx, what, v)
+	if v := s.Getenv("CUDACXX"); v != "" {
+		return s.find(ctx, what, v)
 	}
 	names := []string{"nvcc"}
 	for _, env := range []string{"CUDA_PATH", "CUDA_HOME"} {
-		if dir := os.Getenv(env); dir != "" {
-			names = append(names, filepath.Join(dir, "bin", "nvcc"))
+		if dir := s.Getenv(env); dir != "" {
+			names = append(names, path.Join(dir, "bin/nvcc"))
 		}
 	}
-	return find(ctx, what, append(names, installedNVCC)...)
+	return s.find(ctx, what, append(names, "/usr/local/cuda/bin/nvcc")...)
 }

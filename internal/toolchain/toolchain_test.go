@@ -23,21 +23,14 @@ func program(t *testing.T, path, version string) string {
 	return path
 }
 
-// alone gives the test a PATH with nothing on it but what it puts there.
-func alone(t *testing.T) (bin string) {
-	bin = t.TempDir()
-	for _, v := range []string{"CC", "CXX", "HIPCXX", "CUDACXX", "ROCM_PATH", "HIP_PATH", "CUDA_PATH", "CUDA_HOME"} {
-		t.Setenv(v, "")
-	}
-	t.Setenv("PATH", bin)
-	rocm, nvcc := installedROCm, installedNVCC
-	installedROCm, installedNVCC = filepath.Join(bin, "rocm"), filepath.Join(bin, "cuda")
-	t.Cleanup(func() { installedROCm, installedNVCC = rocm, nvcc })
-	return bin
+// alone is a machine with nothing on its PATH but what the test puts there.
+func alone(t *testing.T) (s System, bin string) {
+	root := t.TempDir()
+	return System{Root: root, Vars: []string{"PATH=/bin"}}, filepath.Join(root, "bin")
 }
 
 func TestRequireNamesWhatIsMissing(t *testing.T) {
-	bin := alone(t)
+	s, bin := alone(t)
 	ctx := context.Background()
 	for _, step := range []struct{ tool, missing string }{
 		{"", "no cmake"}, {"cmake", "no ninja"}, {"ninja", "no C compiler"}, {"gcc", "no C++ compiler"}, {"g++", ""},
@@ -45,7 +38,7 @@ func TestRequireNamesWhatIsMissing(t *testing.T) {
 		if step.tool != "" {
 			program(t, filepath.Join(bin, step.tool), step.tool+" 1.2.3")
 		}
-		err := Find(ctx).Require(recipe.CPU)
+		err := s.Find(ctx).Require(recipe.CPU)
 		switch {
 		case step.missing == "" && err != nil:
 			t.Errorf("everything is there, but: %v", err)
@@ -54,43 +47,46 @@ func TestRequireNamesWhatIsMissing(t *testing.T) {
 		}
 	}
 	for b, want := range map[recipe.Backend]string{recipe.HIP: "no ROCm", recipe.CUDA: "no nvcc"} {
-		if err := Find(ctx).Require(b); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(fault.Hint(err), "--recipe cpu") {
+		if err := s.Find(ctx).Require(b); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(fault.Hint(err), "--recipe cpu") {
 			t.Errorf("%s without its toolchain: %v (hint %q)", b, err, fault.Hint(err))
 		}
 	}
 }
 
 func TestROCm(t *testing.T) {
-	bin := alone(t)
-	for _, v := range []string{"6.2.4", "6.10.0"} {
-		program(t, filepath.Join(bin, "rocm-"+v, "lib", "cmake", "hip", "hip-config.cmake"), "")
-	}
-	if s := Find(context.Background()); s.ROCm != filepath.Join(bin, "rocm-6.10.0") {
-		t.Errorf("of two installations %q was taken", s.ROCm)
-	}
-	root := t.TempDir()
-	t.Setenv("ROCM_PATH", root)
+	s, _ := alone(t)
 	ctx := context.Background()
-	if s := Find(ctx); s.ROCm == root {
+	put := func(file, text string) {
+		t.Helper()
+		program(t, filepath.Join(s.Root, file), text)
+	}
+	for _, v := range []string{"6.2.4", "6.10.0"} {
+		put("opt/rocm-"+v+"/lib/cmake/hip/hip-config.cmake", "")
+	}
+	if r := s.Find(ctx).ROCm; r.Root != "/opt/rocm-6.10.0" || r.From != "/opt/rocm-6.10.0" || r.Version != "6.10.0" {
+		t.Errorf("of two installations this one was taken: %+v", r)
+	}
+	s.Vars = append(s.Vars, "ROCM_PATH=/mine")
+	if r := s.Find(ctx).ROCm; r.Root == "/mine" {
 		t.Error("an empty directory was taken for ROCm")
 	}
-	config := filepath.Join(root, "lib", "cmake", "hip", "hip-config.cmake")
-	program(t, config, "")
-	s := Find(ctx)
-	if s.ROCm != root {
-		t.Fatalf("ROCm was not found in ROCM_PATH: %+v", s)
+	put("mine/lib/cmake/hip/hip-config.cmake", "")
+	set := s.Find(ctx)
+	if set.ROCm.Root != "/mine" || set.ROCm.From != "ROCM_PATH" {
+		t.Fatalf("ROCm was not found in ROCM_PATH: %+v", set.ROCm)
 	}
-	if err := s.requireROCm(); err == nil || !strings.Contains(err.Error(), "no clang++ for HIP") {
+	if err := set.requireROCm(); err == nil || !strings.Contains(err.Error(), "no clang++ for HIP") {
 		t.Errorf("ROCm without a compiler: %v", err)
 	}
-	clang := program(t, filepath.Join(root, "lib", "llvm", "bin", "clang++"), "AMD clang version 19.0.0git (https://x roc-6.4.1 25184)")
-	if s := Find(ctx); s.HIPClang.Path != clang || s.requireROCm() != nil {
-		t.Errorf("the compiler was not found: %+v", s.HIPClang)
+	put("mine/lib/llvm/bin/clang++", "AMD clang version 19.0.0git (https://x roc-6.4.1 25184)")
+	set = s.Find(ctx)
+	if c := set.ROCm.Clang; c.Path != "/mine/lib/llvm/bin/clang++" || c.Version != "19.0.0" || set.ROCm.LLVM != "roc-6.4.1" || set.requireROCm() != nil {
+		t.Errorf("the compiler was not found: %+v", set.ROCm)
 	}
 }
 
 func TestVersions(t *testing.T) {
-	bin := alone(t)
+	s, bin := alone(t)
 	for said, want := range map[string]string{
 		"cmake version 3.25.1":          "3.25.1",
 		"g++ (Debian 12.2.0-14) 12.2.0": "12.2.0",
@@ -98,11 +94,26 @@ func TestVersions(t *testing.T) {
 		"no number":                     "",
 		"nvcc: NVIDIA (R) Cuda compiler driver\nCopyright (c) 2005-2025\nCuda compilation tools, release 12.9, V12.9.41": "12.9",
 	} {
-		if got := version(context.Background(), program(t, filepath.Join(bin, "tool"), said)); got != want {
+		program(t, filepath.Join(bin, "tool"), said)
+		if got := s.version(context.Background(), "/bin/tool"); got != want {
 			t.Errorf("%q is version %q, want %q", said, got, want)
 		}
 	}
-	if !versionLess("/opt/rocm-6.2.4", "/opt/rocm-6.10.0") || versionLess("/opt/rocm-7.0", "/opt/rocm-6.4.1") || versionLess("/opt/rocm-6.4", "/opt/rocm-6.4") {
-		t.Error("versions are not ordered by number")
+}
+
+func TestVersionOrder(t *testing.T) {
+	for _, c := range []struct {
+		a, b Version
+		want int
+	}{
+		{"6.2.4", "6.10.0", -1}, {"7.0", "6.4.1", 1}, {"6.4", "6.4.0", 0}, {"7.14.0", "10.0", -1},
+		{"7.2.53211", "6.1", 1}, {"6.0.32831", "6.1", -1}, {"", "6.1", -1}, {"", "", 0},
+	} {
+		if got := c.a.Compare(c.b); got < 0 != (c.want < 0) || got > 0 != (c.want > 0) {
+			t.Errorf("%s against %s is %d, want %d", c.a, c.b, got, c.want)
+		}
+	}
+	if v := ParseVersion("ROCm 10.0.0a20260801+x"); v != "10.0.0" {
+		t.Errorf("a nightly's version is read as %s", v)
 	}
 }
