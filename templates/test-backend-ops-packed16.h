@@ -6,6 +6,7 @@
 
 #include "test-packed16-attention.h"
 #include "test-packed16-pack.h"
+#include "test-packed16-perf.h"
 #include "test-packed16-relations.h"
 
 static void add_packed16_test_cases(std::vector<std::unique_ptr<test_case>> & test_cases) {
@@ -92,29 +93,5 @@ static void add_packed16_test_cases(std::vector<std::unique_ptr<test_case>> & te
         for (ggml_packed16_scale_mode mode : { GGML_PACKED16_SCALE_ABSMAX, GGML_PACKED16_SCALE_MSE }) {
             test_cases.emplace_back(new test_packed16_against_f16(hs, mode));
         }
-    }
-}
-
-// the canonical shape, next to what upstream offers on the same rows and mask
-static void add_packed16_perf_cases(std::vector<std::unique_ptr<test_case>> & test_cases) {
-    const std::pair<ggml_type, ggml_type> caches[] = {
-        { PACKED16,       GGML_TYPE_Q4_0 },
-        { PACKED16,       GGML_TYPE_Q8_0 },
-        { PACKED16,       GGML_TYPE_F16  },
-        { GGML_TYPE_Q8_0, GGML_TYPE_Q4_0 },
-        { GGML_TYPE_Q8_0, GGML_TYPE_Q8_0 },
-        { GGML_TYPE_F16,  GGML_TYPE_F16  },
-    };
-
-    for (int64_t kv : { 512, 3328, 16384, 131072 }) {
-        for (int64_t nb : { 1, 4, 512 }) {
-            for (const auto & [type_K, type_V] : caches) {
-                test_cases.emplace_back(new test_flash_attn_packed16(type_K, type_V, 256, 4, 6, kv, nb, 1, MASK_CAUSAL));
-            }
-        }
-    }
-
-    for (int64_t n_tokens : { 1, 4, 512 }) {
-        test_cases.emplace_back(new test_pack_k_packed16(GGML_TYPE_F32, 1024, 16384, 1, n_tokens, GGML_PACKED16_SCALE_ABSMAX, "outliers", false));
     }
 }
