@@ -86,6 +86,9 @@ func (s scale) logTicks() []float64 {
 
 // number writes v short, with k, M, G for thousands.
 func number(v float64) string {
+	if v == 0 {
+		return "0" // also of the zero with a sign
+	}
 	for _, u := range []struct {
 		size float64
 		name string

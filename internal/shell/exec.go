@@ -18,6 +18,16 @@ const (
 // started is interrupted first, so that it can remove half-written files, and
 // killed when it does not go; Run then returns ctx's cause.
 func (c Command) Run(ctx context.Context, out io.Writer, env ...string) error {
+	return c.run(ctx, []io.Writer{out}, env)
+}
+
+// RunSplit is Run with stdout and stderr apart, for output that is parsed.
+func (c Command) RunSplit(ctx context.Context, stdout, stderr io.Writer, env ...string) error {
+	return c.run(ctx, []io.Writer{stdout, stderr}, env)
+}
+
+// run gives stdout and stderr to one writer, or to one each.
+func (c Command) run(ctx context.Context, outs []io.Writer, env []string) error {
 	cmd := exec.CommandContext(ctx, c.Path, c.Args...)
 	cmd.Dir = c.Dir
 	cmd.Env = append(append(os.Environ(), c.Env...), env...)
@@ -25,31 +35,49 @@ func (c Command) Run(ctx context.Context, out io.Writer, env ...string) error {
 	cmd.Cancel = func() error { return interruptGroup(cmd) }
 	cmd.WaitDelay = grace
 
-	// A pipe of our own: Wait then waits for the program alone, and what it
-	// left running can be ended before its output is waited for.
-	r, w, err := os.Pipe()
-	if err != nil {
-		return err
+	// Pipes of our own: Wait then waits for the program alone, and what it left
+	// running can be ended before its output is waited for.
+	var readers, writers []*os.File
+	defer func() {
+		for _, f := range append(readers, writers...) {
+			f.Close()
+		}
+	}()
+	for range outs {
+		r, w, err := os.Pipe()
+		if err != nil {
+			return err
+		}
+		readers, writers = append(readers, r), append(writers, w)
 	}
-	cmd.Stdout, cmd.Stderr = w, w
-	err = cmd.Start()
-	w.Close()
+	cmd.Stdout, cmd.Stderr = writers[0], writers[len(writers)-1]
+	err := cmd.Start()
+	for _, w := range writers {
+		w.Close()
+	}
 	if err == nil {
-		copied := make(chan struct{})
-		go func() {
-			io.Copy(out, r)
-			close(copied)
-		}()
+		copied := make(chan struct{}, len(outs))
+		for i, r := range readers {
+			go func() {
+				io.Copy(outs[i], r)
+				copied <- struct{}{}
+			}()
+		}
 		err = cmd.Wait()
 		killGroup(cmd)
-		select {
-		case <-copied:
-		case <-time.After(drain):
-			r.Close() // held open by something outside the group
-			<-copied
+		timeout := time.After(drain)
+		for range outs {
+			select {
+			case <-copied:
+			case <-timeout:
+				for _, r := range readers {
+					r.Close() // held open by something outside the group
+				}
+				<-copied
+				timeout = time.After(0)
+			}
 		}
 	}
-	r.Close()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

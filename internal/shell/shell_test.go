@@ -35,3 +35,17 @@ func TestCommandString(t *testing.T) {
 		t.Errorf("ran with %q", got)
 	}
 }
+
+// RunSplit keeps the two outputs apart, and whole, when both are large.
+func TestRunSplit(t *testing.T) {
+	var out, errs bytes.Buffer
+	c := Command{Path: "/bin/sh", Args: []string{"-c", `i=0; while [ $i -lt 2000 ]; do echo "out $i"; echo "err $i" >&2; i=$((i+1)); done; exit 3`}}
+	if err := c.RunSplit(context.Background(), &out, &errs); err == nil || err.Error() != "exit status 3" {
+		t.Errorf("ended with %v", err)
+	}
+	for name, got := range map[string]string{"out": out.String(), "err": errs.String()} {
+		if n := strings.Count(got, name+" "); n != 2000 || strings.Count(got, "\n") != 2000 {
+			t.Errorf("%s: %d lines", name, n)
+		}
+	}
+}
