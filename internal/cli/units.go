@@ -16,6 +16,11 @@ import (
 
 // compileUnits compiles the units of every commit on which all edits hold.
 func (a *app) compileUnits(cmd *cobra.Command, r *pipeline.Run, repo *upstream.Repo, commits []check.Commit) error {
+	units, err := r.Units(cmd.Context(), repo)
+	if err != nil {
+		return err
+	}
+	defer units.Close()
 	counter := a.report.Count("compile")
 	for i := range commits {
 		c := &commits[i]
@@ -23,11 +28,9 @@ func (a *app) compileUnits(cmd *cobra.Command, r *pipeline.Run, repo *upstream.R
 		if !c.OK {
 			continue
 		}
-		units, err := r.Units(cmd.Context(), repo, c.Commit)
-		if err != nil {
+		if c.Units, err = units.Check(cmd.Context(), c.Commit); err != nil {
 			return err
 		}
-		c.Units = units
 	}
 	a.report.Clear()
 	return nil

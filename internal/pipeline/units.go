@@ -2,6 +2,9 @@ package pipeline
 
 import (
 	"context"
+	"os"
+	"path/filepath"
+	"runtime"
 
 	"dot4fa/internal/build"
 	"dot4fa/internal/fault"
@@ -12,19 +15,19 @@ import (
 	"dot4fa/internal/upstream"
 )
 
-// Units compiles, without making code, the units that the series edits and adds
-// on a commit of repo. Every edit must hold there.
-func (r *Run) Units(ctx context.Context, repo *upstream.Repo, commit string) ([]syntax.Unit, error) {
-	snap, err := repo.At(ctx, commit)
-	if err != nil {
-		return nil, err
-	}
+// Units compiles, without making code, the units that the series edits, adds or
+// touches on commits of one repository.
+type Units struct {
+	run     *Run
+	repo    *upstream.Repo
+	edits   *series.Series
+	added   []series.Rendered
+	checker *syntax.Checker
+}
+
+// Units prepares the compilers. Close the result.
+func (r *Run) Units(ctx context.Context, repo *upstream.Repo) (*Units, error) {
 	edits, err := series.Load(r.Assets)
-	if err != nil {
-		return nil, err
-	}
-	edits.Hooks.Contains = func(id string) (bool, error) { return repo.IsAncestor(ctx, id, snap.Commit) }
-	plan, err := edits.Plan(snap.ReadFile, r.Recipe)
 	if err != nil {
 		return nil, err
 	}
@@ -32,21 +35,57 @@ func (r *Run) Units(ctx context.Context, repo *upstream.Repo, commit string) ([]
 	if err != nil {
 		return nil, err
 	}
-	files, err := snap.Files()
-	if err != nil {
-		return nil, err
-	}
-	tree := syntax.Tree{Read: snap.ReadFile, Plan: plan, Added: asRendered(added)}
-	for _, f := range files {
-		tree.Paths = append(tree.Paths, f.Path)
-	}
 	set := r.Tools(ctx)
 	if !set.CC.Found() || !set.CXX.Found() {
 		return nil, fault.New(fault.Environment, "no C and C++ compiler found").Hintf("install gcc and g++, or name them with CC and CXX")
 	}
-	tools := syntax.Tools{CC: set.CC.Path, CXX: set.CXX.Path}
+	tools := syntax.Tools{CC: set.CC.Path, CXX: set.CXX.Path, HIP: hipHeaders()}
 	if c, err := isa.FindCompiler(ctx, ""); err == nil {
 		tools.Device = c
 	}
-	return syntax.Check(ctx, tree, tools, build.ChooseJobs(r.Recipe.Backend, 0).N)
+	cache, err := upstream.DefaultCacheDir()
+	if err != nil {
+		return nil, err
+	}
+	jobs := min(build.ChooseJobs(r.Recipe.Backend, 0).N, runtime.GOMAXPROCS(0))
+	checker, err := syntax.New(tools, filepath.Join(cache, "syntax"), jobs)
+	if err != nil {
+		return nil, err
+	}
+	return &Units{r, repo, edits, asRendered(added), checker}, nil
+}
+
+// Close removes what was laid out for the compilers.
+func (u *Units) Close() error { return u.checker.Close() }
+
+// Check compiles the units of a commit. Every edit must hold there.
+func (u *Units) Check(ctx context.Context, commit string) ([]syntax.Unit, error) {
+	snap, err := u.repo.At(ctx, commit)
+	if err != nil {
+		return nil, err
+	}
+	u.edits.Hooks.Contains = func(id string) (bool, error) { return u.repo.IsAncestor(ctx, id, snap.Commit) }
+	plan, err := u.edits.Plan(snap.ReadFile, u.run.Recipe)
+	if err != nil {
+		return nil, err
+	}
+	files, err := snap.Files()
+	if err != nil {
+		return nil, err
+	}
+	tree := syntax.Tree{Read: snap.ReadFile, Plan: plan, Added: u.added}
+	for _, f := range files {
+		tree.Files = append(tree.Files, syntax.File{Path: f.Path, ID: f.ID})
+	}
+	return u.checker.Check(ctx, tree)
+}
+
+// hipHeaders is the root of an installation that has HIP's headers, or "".
+func hipHeaders() string {
+	for _, root := range []string{os.Getenv("ROCM_PATH"), os.Getenv("HIP_PATH"), "/opt/rocm"} {
+		if root != "" && isFile(filepath.Join(root, "include", "hip", "hip_runtime.h")) {
+			return root
+		}
+	}
+	return ""
 }

@@ -3,22 +3,18 @@
 // edit can find its place and still use a name that is not there.
 //
 // Units for the CPU go to the host compiler. Device units go to a clang that
-// generates code for gfx1100: with ROCm all of them on upstream's own headers,
-// without it those kernels that compile on dot4fa's stand-in headers; the rest
-// is reported as not checked.
+// knows AMD GPUs, twice: for the host and for gfx1100. With HIP's headers these
+// are all device units, on upstream's own headers; without, those kernels that
+// compile on dot4fa's stand-in headers, and the rest is reported as not checked.
+//
+// A verdict depends on the compiler, its arguments and the files it read. It is
+// kept under these, so that commits which share them are compiled once.
 package syntax
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"path"
-	"path/filepath"
-	"sort"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -26,7 +22,6 @@ import (
 	"dot4fa/internal/fault"
 	"dot4fa/internal/isa"
 	"dot4fa/internal/series"
-	"dot4fa/internal/standin"
 )
 
 // Status is what a compiler said of a unit.
@@ -36,210 +31,134 @@ type Status string
 const (
 	OK         Status = "ok"
 	Failed     Status = "failed"
-	NotChecked Status = "not checked" // no compiler here can; Detail says why
+	NotChecked Status = "not checked" // it cannot be judged here; Detail says why
 )
 
-// Unit is one source file that the series edits or adds.
+// Unit is one source file that the series edits, adds, or touches through a header.
 type Unit struct {
 	File    string   `json:"file"`
 	Device  bool     `json:"device,omitempty"`
 	Status  Status   `json:"status"`
-	Detail  string   `json:"detail,omitempty"` // the compiler's errors
-	Edits   []string `json:"edits,omitempty"`  // made in the file
-	Seconds float64  `json:"seconds,omitempty"`
+	Detail  string   `json:"detail,omitempty"`  // the compiler's errors
+	Edits   []string `json:"edits,omitempty"`   // made in the file
+	Uses    []string `json:"uses,omitempty"`    // names an edit changes in a header; the file itself is upstream's
+	Cached  bool     `json:"cached,omitempty"`  // the verdict is an earlier one, on the same content
+	Seconds float64  `json:"seconds,omitempty"` // that the compiler took, now or then
 }
 
 // Tree is a commit with the series made in it.
 type Tree struct {
-	Paths []string                          // of upstream's files
+	Files []File                            // upstream's
 	Read  func(path string) ([]byte, error) // upstream's content
 	Plan  *series.Plan
 	Added []series.Rendered
 }
 
+// File is one of upstream's files and the id of its content.
+type File struct{ Path, ID string }
+
 // Tools are the compilers.
 type Tools struct {
 	CC, CXX string
 	Device  *isa.Compiler // nil: there is none
+	HIP     string        // directory with include/hip/hip_runtime.h; empty: only the stand-in headers
 }
 
-// Check compiles every unit of t, jobs at a time. The order is that of the paths.
-func Check(ctx context.Context, t Tree, tools Tools, jobs int) ([]Unit, error) {
+// Checker compiles the units of any number of commits.
+type Checker struct {
+	tools Tools
+	jobs  int
+	desk  desk
+	cache *cache
+	named map[string]bool // blob id and name: whether the one has the other
+}
+
+// New returns a checker that runs jobs compilers at a time and keeps verdicts
+// under the directory cache, or only in memory when it is empty. Close it.
+func New(tools Tools, cacheDir string, jobs int) (*Checker, error) {
 	dir, err := os.MkdirTemp("", "dot4fa-syntax-*")
 	if err != nil {
 		return nil, fault.New(fault.Environment, "cannot make a temporary directory: %w", err)
 	}
-	defer os.RemoveAll(dir)
-	units, err := t.lay(dir)
+	return &Checker{tools: tools, jobs: max(jobs, 1), desk: desk{dir: dir, has: map[string]string{}}, cache: newCache(cacheDir), named: map[string]bool{}}, nil
+}
+
+// Close removes what was laid out for the compilers.
+func (c *Checker) Close() error { return os.RemoveAll(c.desk.dir) }
+
+// Check compiles every unit of t. The order is that of the paths.
+//
+// A unit that fails where upstream's own, without the series, fails as well says
+// nothing about the series: it is not checked.
+func (c *Checker) Check(ctx context.Context, t Tree) ([]Unit, error) {
+	img, units, err := t.edited(c.named)
 	if err != nil {
 		return nil, err
 	}
-	headers := filepath.Join(dir, ".standin")
-	if err := standin.Write(headers); err != nil {
-		return nil, fault.New(fault.Environment, "cannot write the stand-in headers: %w", err)
+	if err := c.compile(ctx, img, units); err != nil {
+		return nil, err
 	}
-	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(max(jobs, 1))
-	for i := range units {
-		g.Go(func() error {
-			start := time.Now()
-			err := units[i].compile(gctx, dir, headers, tools)
-			units[i].Seconds = float64(time.Since(start).Milliseconds()) / 1000
-			return err
-		})
-	}
-	return units, g.Wait()
-}
-
-// lay writes the edited and added files and all headers below dir, and returns the units.
-func (t *Tree) lay(dir string) ([]Unit, error) {
-	put := func(name string, data []byte) error {
-		to := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
-			return fault.New(fault.Environment, "cannot write the files to compile: %w", err)
-		}
-		if err := os.WriteFile(to, data, 0o666); err != nil {
-			return fault.New(fault.Environment, "cannot write the files to compile: %w", err)
-		}
-		return nil
-	}
-	var units []Unit
-	done := map[string]bool{}
-	edits := map[string][]string{}
-	for _, r := range t.Plan.Results {
-		if r.Status == series.OK {
-			edits[r.File] = append(edits[r.File], r.ID)
+	var failed []int
+	var bare []Unit
+	for i, u := range units {
+		if u.Status == Failed && t.hasUpstream(u.File) {
+			failed = append(failed, i)
+			bare = append(bare, Unit{File: u.File, Device: u.Device})
 		}
 	}
-	take := func(name string, data []byte) error {
-		done[name] = true
-		if isUnit(name) {
-			units = append(units, Unit{File: name, Device: path.Ext(name) == ".cu", Edits: edits[name]})
-		}
-		return put(name, data)
-	}
-	for _, f := range t.Plan.Files {
-		if err := take(f.Path, f.Post); err != nil {
+	if failed != nil {
+		if err := c.compile(ctx, t.pristine(), bare); err != nil {
 			return nil, err
 		}
-	}
-	for _, f := range t.Added {
-		if err := take(f.Path, f.Data); err != nil {
-			return nil, err
-		}
-		if path.Base(path.Dir(f.Path)) == "ggml-cuda" {
-			if err := put(path.Join(deviceDir, path.Base(f.Path)), f.Data); err != nil {
-				return nil, err
+		for k, i := range failed {
+			if bare[k].Status == Failed {
+				units[i].Status = NotChecked
+				units[i].Detail = "upstream's own does not compile here either: " + firstLine(bare[k].Detail)
 			}
 		}
 	}
-	for _, name := range t.Paths {
-		if done[name] || !isHeader(name) {
-			continue
-		}
-		data, err := t.Read(name)
-		if err != nil {
-			return nil, err
-		}
-		if err := put(name, data); err != nil {
-			return nil, err
-		}
-	}
-	sort.Slice(units, func(i, j int) bool { return units[i].File < units[j].File })
-	return units, nil
+	return units, c.cache.save()
 }
 
-func isUnit(name string) bool {
-	switch path.Ext(name) {
-	case ".c", ".cpp", ".cu":
-		return true
-	}
-	return false
-}
-
-func isHeader(name string) bool {
-	switch path.Ext(name) {
-	case ".h", ".hpp", ".cuh", ".inc", ".inl":
-		return true
-	}
-	return false
-}
-
-func (u *Unit) compile(ctx context.Context, dir, headers string, tools Tools) error {
-	var cmd *exec.Cmd
-	if u.Device {
-		args, why := deviceArgs(u.File, headers, tools.Device)
+// compile judges units, whose content and headers are in img.
+func (c *Checker) compile(ctx context.Context, img *image, units []Unit) error {
+	var left []*Unit
+	var keys []string
+	for i := range units {
+		u := &units[i]
+		commands, why := c.tools.commands(u)
 		if why != "" {
 			u.Status, u.Detail = NotChecked, why
+			continue
+		}
+		key := c.cache.key(commands)
+		if c.cache.find(key, img, u) {
+			continue
+		}
+		left, keys = append(left, u), append(keys, key)
+	}
+	if left == nil {
+		return nil
+	}
+	if err := c.desk.lay(img); err != nil {
+		return err
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(c.jobs)
+	for i, u := range left {
+		g.Go(func() error {
+			commands, _ := c.tools.commands(u)
+			start := time.Now()
+			read, err := u.run(gctx, c.desk.dir, commands)
+			if err != nil {
+				return err
+			}
+			u.Seconds = float64(time.Since(start).Milliseconds()) / 1000
+			c.cache.put(keys[i], img, u, read)
 			return nil
-		}
-		cmd = exec.CommandContext(ctx, tools.Device.Path, args...)
-	} else {
-		compiler, std := tools.CXX, "-std=gnu++17"
-		if path.Ext(u.File) == ".c" {
-			compiler, std = tools.CC, "-std=gnu11"
-		}
-		args := append([]string{std}, hostArgs...)
-		cmd = exec.CommandContext(ctx, compiler, append(args, u.File)...)
+		})
 	}
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "LC_ALL=C")
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	err := cmd.Run()
-	var exit *exec.ExitError
-	switch {
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case err == nil:
-		u.Status = OK
-	case errors.As(err, &exit):
-		u.Status, u.Detail = Failed, firstErrors(out.String(), 4)
-	default:
-		return fault.New(fault.Environment, "cannot run the compiler: %w", err).At("%s", cmd.Path)
-	}
-	return nil
-}
-
-// hostArgs are what the units need of upstream's build: its include
-// directories and the names it defines.
-var hostArgs = []string{"-fsyntax-only", "-w", "-DGGML_USE_CPU", "-D_GNU_SOURCE", "-DGGML_SCHED_MAX_COPIES=4",
-	`-DGGML_VERSION="0"`, `-DGGML_COMMIT="0"`, "-Iinclude", "-Isrc", "-Icommon", // ggml-cpu has a common.h too
-	"-Iggml/include", "-Iggml/src", "-Iggml/src/ggml-cpu", "-Ivendor", "-Itests"}
-
-// deviceDir holds the added device files apart from upstream's: beside its
-// common.cuh they would not find the stand-in for it.
-const deviceDir = ".device"
-
-// deviceArgs compile a device unit, or the reason why it cannot be done here.
-func deviceArgs(file, headers string, c *isa.Compiler) (args []string, why string) {
-	if c == nil {
-		return nil, "no clang for AMD GPUs"
-	}
-	args = []string{"-x", "hip", "--offload-device-only", "--offload-arch=" + isa.Targets[0], "-std=c++17", "-fsyntax-only", "-w",
-		"-DGGML_USE_HIP", "-D__HIP_PLATFORM_AMD__", "-Iggml/include", "-Iggml/src", "-Iggml/src/ggml-cuda"}
-	if c.ROCm != "" {
-		return append(args, "--rocm-path="+c.ROCm, file), ""
-	}
-	if !strings.HasPrefix(path.Base(file), "packed16-v-") {
-		return nil, "needs ROCm's headers"
-	}
-	ggml, hip := filepath.Join(headers, standin.Ggml), filepath.Join(headers, standin.Hip)
-	return append([]string{"-I" + ggml, "-I" + hip, "-nogpulib", "-nogpuinc"}, append(args, path.Join(deviceDir, path.Base(file)))...), ""
-}
-
-// firstErrors are the first n lines that say what is wrong.
-func firstErrors(out string, n int) string {
-	var lines []string
-	for line := range strings.Lines(out) {
-		if strings.Contains(line, "error:") && len(lines) < n {
-			lines = append(lines, strings.TrimSpace(line))
-		}
-	}
-	if lines == nil {
-		return strings.TrimSpace(out)
-	}
-	return strings.Join(lines, "\n")
+	return g.Wait()
 }
 
 // Bad are the units that failed.
