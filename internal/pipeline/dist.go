@@ -33,7 +33,7 @@ func (r *Run) Dist(ctx context.Context, o DistOptions) (*dist.Info, error) {
 		if err := dist.Check(o.Archive); err != nil {
 			return nil, err
 		}
-		if err := r.Tools(ctx).Require(r.Recipe.Backend); err != nil {
+		if err := r.Tools(ctx).Require(r.Recipe); err != nil {
 			return nil, err
 		}
 		stages = append(stages, r.configure, func(ctx context.Context, d *Done) error {

@@ -55,7 +55,7 @@ func (r *Run) Commands(ctx context.Context, verb string, o BuildOptions) ([]shel
 		return cmds, nil
 	}
 	tools := r.Tools(ctx)
-	if err := tools.Require(r.Recipe.Backend); err != nil {
+	if err := tools.Require(r.Recipe); err != nil {
 		r.Report.Say("dot4fa: note: on this machine the build would stop: %s", err)
 	}
 	bt := build.TreeOf(r.Work)

@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 
 	"dot4fa/internal/fault"
+	"dot4fa/internal/machine"
 	"dot4fa/internal/progress"
 	"dot4fa/internal/recipe"
 	"dot4fa/internal/render"
@@ -201,7 +202,7 @@ func (r *Run) filesAndPlan(ctx context.Context) ([]render.File, *series.Plan, er
 // Tools returns the programs found on this machine.
 func (r *Run) Tools(ctx context.Context) toolchain.Set {
 	if r.tools == nil {
-		t := toolchain.Find(ctx)
+		t := toolchain.Find(ctx, machine.Host())
 		r.tools = &t
 	}
 	return *r.tools

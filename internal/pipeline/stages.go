@@ -78,7 +78,7 @@ func (r *Run) Apply(ctx context.Context) (*Done, error) {
 
 // Configure runs CMake when something that decides its outcome has changed.
 func (r *Run) Configure(ctx context.Context) (*Done, error) {
-	if err := r.Tools(ctx).Require(r.Recipe.Backend); err != nil {
+	if err := r.Tools(ctx).Require(r.Recipe); err != nil {
 		return nil, err
 	}
 	return r.locked(ctx, r.fetch, r.apply, r.configure)
@@ -92,7 +92,7 @@ type BuildOptions struct {
 
 // Build does everything and ends with the command that runs the result.
 func (r *Run) Build(ctx context.Context, o BuildOptions) (*Done, error) {
-	if err := r.Tools(ctx).Require(r.Recipe.Backend); err != nil {
+	if err := r.Tools(ctx).Require(r.Recipe); err != nil {
 		return nil, err
 	}
 	return r.locked(ctx, r.fetch, r.apply, r.remark, r.configure, func(ctx context.Context, d *Done) error {

@@ -24,7 +24,7 @@ type Prefix struct {
 
 // readPrefix reads the description of the bootstrapped prefix whose directory or
 // root dir is; nil when it is none.
-func (s System) readPrefix(dir string) *Prefix {
+func (s finder) readPrefix(dir string) *Prefix {
 	for at := dir; ; at = path.Dir(at) {
 		if data := s.ReadFile(path.Join(at, PrefixFile)); data != nil {
 			var p Prefix
@@ -56,7 +56,7 @@ func joined(dir, name string) string {
 var reRelease = regexp.MustCompile(`\broc-\d+(\.\d+)+`)
 
 // compiler finds r's clang++ and the programs it runs. HIPCXX wins, as in CMake.
-func (s System) compiler(ctx context.Context, r *ROCm, made *Prefix) {
+func (s finder) compiler(ctx context.Context, r *ROCm, made *Prefix) {
 	const what = "HIP compiler"
 	r.Clang, r.Bundler, r.Linker = Tool{Name: what}, Tool{Name: "clang-offload-bundler"}, Tool{Name: "lld"}
 	var names []string
@@ -71,7 +71,7 @@ func (s System) compiler(ctx context.Context, r *ROCm, made *Prefix) {
 			path.Join(r.Root, "bin/amdclang++"),
 		}
 		if r.Layout == LayoutSystem {
-			names = append([]string{"/usr/lib64/rocm/llvm/bin/clang++"}, s.systemClangs()...)
+			names = append([]string{"/usr/lib64/rocm/llvm/bin/clang++", "/usr/lib/rocm/llvm/bin/clang++"}, s.systemClangs()...)
 		}
 		if r.Layout == LayoutNix {
 			names = append(names, "amdclang++", "clang++")
@@ -93,7 +93,7 @@ func (s System) compiler(ctx context.Context, r *ROCm, made *Prefix) {
 
 // systemClangs are a distribution's clangs, the one that has device libraries
 // first, then by version.
-func (s System) systemClangs() []string {
+func (s finder) systemClangs() []string {
 	var with, without []string
 	for _, dir := range s.versioned("/usr/lib/llvm-*") {
 		if len(s.bitcodeOf(dir)) > 0 {
@@ -107,7 +107,7 @@ func (s System) systemClangs() []string {
 
 // deviceLibs finds the bitcode that r's clang links device code with: where the
 // environment says, where clang itself looks, where the packages put it.
-func (s System) deviceLibs(r ROCm) string {
+func (s finder) deviceLibs(r ROCm) string {
 	var dirs []string
 	for _, dir := range filepath.SplitList(s.Getenv("HIP_DEVICE_LIB_PATH")) {
 		dirs = append(dirs, dir)
@@ -128,7 +128,7 @@ func (s System) deviceLibs(r ROCm) string {
 }
 
 // bitcodeOf returns the directories with device libraries of the LLVM in dir.
-func (s System) bitcodeOf(dir string) []string {
+func (s finder) bitcodeOf(dir string) []string {
 	var out []string
 	for _, lib := range []string{"lib", "lib64"} {
 		for _, version := range s.versioned(path.Join(dir, lib, "clang", "*")) {

@@ -74,7 +74,7 @@ func (r ROCm) Package(name string) Package {
 var wanted = []Package{
 	{Name: "hip", By: "llama.cpp"},
 	{Name: "hipblas", By: "llama.cpp"},
-	{Name: "rocblas", By: "llama.cpp links roc::rocblas"},
+	{Name: "rocblas", By: "llama.cpp"},
 	{Name: "hipblas-common", By: "hipblas"},
 	{Name: "hsa-runtime64", By: "hip"},
 	{Name: "amd_comgr", By: "hip"},
@@ -87,10 +87,10 @@ var libDirs = []string{"lib", "lib64", "lib/x86_64-linux-gnu", "lib/aarch64-linu
 // candidate is a place that may hold ROCm.
 type candidate struct{ dir, from string }
 
-// ROCms returns the installations of the system, the one to use first. A
+// rocms returns the installations of the machine, the one to use first. A
 // variable wins over a program on PATH, which wins over the usual places; of
 // several versions side by side the newest comes first.
-func (s System) ROCms(ctx context.Context) []ROCm {
+func (s finder) rocms(ctx context.Context) []ROCm {
 	var out []ROCm
 	for _, c := range s.candidates(ctx) {
 		r := s.rocmAt(ctx, c.dir)
@@ -109,7 +109,7 @@ func (s System) ROCms(ctx context.Context) []ROCm {
 	return out
 }
 
-func (s System) candidates(ctx context.Context) []candidate {
+func (s finder) candidates(ctx context.Context) []candidate {
 	var list []candidate
 	for _, name := range []string{"ROCM_PATH", "HIP_PATH"} {
 		if dir := s.Getenv(name); dir != "" {
@@ -138,7 +138,7 @@ func (s System) candidates(ctx context.Context) []candidate {
 }
 
 // versioned returns the directories that match, the newest version first.
-func (s System) versioned(patterns ...string) []string {
+func (s finder) versioned(patterns ...string) []string {
 	var dirs []string
 	for _, p := range patterns {
 		dirs = append(dirs, s.Glob(p)...)
@@ -152,7 +152,7 @@ func (s System) versioned(patterns ...string) []string {
 // rocmAt describes the ROCm in dir; it is empty when dir holds none. What makes
 // a directory one is hip's CMake package, which upstream's build asks for: a
 // clang alone is not enough.
-func (s System) rocmAt(ctx context.Context, dir string) ROCm {
+func (s finder) rocmAt(ctx context.Context, dir string) ROCm {
 	r := ROCm{Root: s.Resolve(dir)}
 	made := s.readPrefix(r.Root)
 	if made != nil {
@@ -166,8 +166,7 @@ func (s System) rocmAt(ctx context.Context, dir string) ROCm {
 		}
 		return ROCm{}
 	}
-	// /opt/rocm/lib may be a link into /opt/rocm/core-7.14.
-	if home, _, ok := strings.Cut(s.Resolve(r.HIPConfig), "/lib/cmake/"); ok && home != r.Root && inside(home, r.Root) {
+	if home := s.home(r.Root); home != r.Root {
 		r.Root, r.HIPConfig = home, s.cmakeFile(home, "hip")
 	}
 	r.Layout = layout(r.Root)
@@ -192,6 +191,19 @@ func (s System) rocmAt(ctx context.Context, dir string) ROCm {
 	return r
 }
 
+// home is the installation that dir shows: /opt/rocm/lib may be a link into
+// /opt/rocm/core-7.14. It is "" when dir shows none.
+func (s finder) home(dir string) string {
+	f := s.cmakeFile(dir, "hip")
+	if f == "" {
+		return ""
+	}
+	if home, _, ok := strings.Cut(s.Resolve(f), "/lib/cmake/"); ok && inside(home, dir) {
+		return home
+	}
+	return dir
+}
+
 func layout(root string) Layout {
 	switch base := path.Base(root); {
 	case root == "/usr":
@@ -207,7 +219,7 @@ func layout(root string) Layout {
 }
 
 // cmakeFile returns the configuration file of a CMake package under root.
-func (s System) cmakeFile(root, name string) string {
+func (s finder) cmakeFile(root, name string) string {
 	for _, lib := range libDirs {
 		dir := path.Join(root, lib, "cmake", name)
 		for _, file := range []string{name + "-config.cmake", name + "Config.cmake", strings.ToLower(name) + "-config.cmake"} {
@@ -220,7 +232,7 @@ func (s System) cmakeFile(root, name string) string {
 }
 
 // elsewhere looks for a CMake package where the environment leads CMake to.
-func (s System) elsewhere(name string) string {
+func (s finder) elsewhere(name string) string {
 	for _, v := range []string{name + "_DIR", name + "_ROOT"} {
 		if dir := s.Getenv(v); dir != "" {
 			if f := path.Join(dir, name+"-config.cmake"); s.IsFile(f) {
@@ -240,7 +252,7 @@ func (s System) elsewhere(name string) string {
 }
 
 // hipVersion is the version of hip's CMake package.
-func (s System) hipVersion(r ROCm) Version {
+func (s finder) hipVersion(r ROCm) Version {
 	file := path.Join(path.Dir(r.HIPConfig), "hip-config-version.cmake")
 	for _, line := range bytes.Split(s.ReadFile(file), []byte("\n")) {
 		if bytes.Contains(line, []byte("PACKAGE_VERSION ")) && bytes.Contains(line, []byte("set")) {
@@ -265,7 +277,7 @@ func (s System) hipVersion(r ROCm) Version {
 }
 
 // rocmVersion is the version of the whole, "" where nothing says it.
-func (s System) rocmVersion(r ROCm) Version {
+func (s finder) rocmVersion(r ROCm) Version {
 	for _, name := range []string{".info/version", ".info/version-dev", "share/doc/rocm-core/version"} {
 		if v := ParseVersion(string(s.ReadFile(path.Join(r.Root, name)))); v != "" {
 			return v

@@ -8,8 +8,7 @@ import (
 	"path"
 	"strings"
 
-	"dot4fa/internal/fault"
-	"dot4fa/internal/recipe"
+	"dot4fa/internal/machine"
 )
 
 // Tool is a program that was looked for. A zero Path means: not found.
@@ -27,21 +26,25 @@ const MinCMake Version = "3.21"
 
 // Set is what a build can use on a machine.
 type Set struct {
-	CMake    Tool `json:"cmake"`
-	Ninja    Tool `json:"ninja"`
-	CC       Tool `json:"cc"`
-	CXX      Tool `json:"cxx"`
-	Launcher Tool `json:"launcher"` // compiler cache
-	ROCm     ROCm `json:"rocm"`
-	NVCC     Tool `json:"nvcc"`
+	CMake    Tool   `json:"cmake"`
+	Ninja    Tool   `json:"ninja"`
+	CC       Tool   `json:"cc"`
+	CXX      Tool   `json:"cxx"`
+	Launcher Tool   `json:"launcher"` // compiler cache
+	ROCm     ROCm   `json:"rocm"`
+	Others   []ROCm `json:"others,omitempty"` // installations of ROCm that are not used
+	NVCC     Tool   `json:"nvcc"`
+
+	on finder
 }
 
-// Find looks for everything on this machine; see System.Find.
-func Find(ctx context.Context) Set { return Host().Find(ctx) }
+// finder looks for tools on a machine.
+type finder struct{ machine.System }
 
 // Find looks for everything, asking each program for its version. It fails on
-// nothing: Require judges.
-func (s System) Find(ctx context.Context) Set {
+// nothing: Judge and Require do.
+func Find(ctx context.Context, on machine.System) Set {
+	s := finder{on}
 	set := Set{
 		CMake:    s.find(ctx, "cmake", "cmake"),
 		Ninja:    s.find(ctx, "ninja", "ninja", "ninja-build"),
@@ -49,9 +52,10 @@ func (s System) Find(ctx context.Context) Set {
 		CXX:      s.hostCompiler(ctx, "C++ compiler", "CXX", "c++", "g++", "clang++"),
 		Launcher: s.find(ctx, "compiler cache", "ccache", "sccache"),
 		NVCC:     s.nvcc(ctx),
+		on:       s,
 	}
-	if all := s.ROCms(ctx); len(all) > 0 {
-		set.ROCm = all[0]
+	if all := s.rocms(ctx); len(all) > 0 {
+		set.ROCm, set.Others = all[0], all[1:]
 	}
 	return set
 }
@@ -67,48 +71,7 @@ func (s Set) Tools() []Tool {
 	return out
 }
 
-// Require returns an Environment fault for the first thing missing to build
-// for backend, with every way on in its hint.
-func (s Set) Require(backend recipe.Backend) error {
-	for _, need := range []struct {
-		tool Tool
-		pkg  string
-	}{
-		{s.CMake, "cmake"},
-		{s.Ninja, "ninja-build"},
-		{s.CC, "gcc"},
-		{s.CXX, "g++"},
-	} {
-		if !need.tool.Found() {
-			return fault.New(fault.Environment, "no %s on PATH", need.tool.Name).
-				Hintf("install it (Debian and Ubuntu: apt-get install %s) and run the same command again; what is finished is kept", need.pkg)
-		}
-	}
-	switch backend {
-	case recipe.HIP:
-		return s.requireROCm()
-	case recipe.CUDA:
-		if !s.NVCC.Found() {
-			return fault.New(fault.Environment, "this recipe builds for NVIDIA GPUs and no nvcc was found").
-				Hintf("install the CUDA toolkit, or name it with CUDACXX=/path/to/nvcc; without a GPU: --recipe cpu")
-		}
-	}
-	return nil
-}
-
-func (s Set) requireROCm() error {
-	if !s.ROCm.Found() {
-		return fault.New(fault.Environment, "this recipe builds for AMD GPUs and no ROCm was found").
-			Hintf("install ROCm 6.1 or newer (ROCM_PATH=/path names one elsewhere than /opt/rocm), or build for the CPU: --recipe cpu")
-	}
-	if !s.ROCm.Clang.Found() {
-		return fault.New(fault.Environment, "ROCm has no clang++ for HIP").At("%s", s.ROCm.Root).
-			Hintf("install ROCm's compiler (package rocm-llvm or hipcc), name one with HIPCXX=/path/to/clang++, or build for the CPU: --recipe cpu")
-	}
-	return nil
-}
-
-func (s System) find(ctx context.Context, what string, names ...string) Tool {
+func (s finder) find(ctx context.Context, what string, names ...string) Tool {
 	t := s.locate(what, names...)
 	if t.Found() {
 		t.Version = s.version(ctx, t.Path)
@@ -117,7 +80,7 @@ func (s System) find(ctx context.Context, what string, names ...string) Tool {
 }
 
 // locate finds the first of the programs that is there.
-func (s System) locate(what string, names ...string) Tool {
+func (s finder) locate(what string, names ...string) Tool {
 	for _, n := range names {
 		if p := s.LookPath(n); p != "" {
 			return Tool{Name: what, Path: p}
@@ -128,7 +91,7 @@ func (s System) locate(what string, names ...string) Tool {
 
 // hostCompiler follows CMake's own choice: the environment variable, then the
 // usual names in CMake's order.
-func (s System) hostCompiler(ctx context.Context, what, env string, names ...string) Tool {
+func (s finder) hostCompiler(ctx context.Context, what, env string, names ...string) Tool {
 	if v := strings.Fields(s.Getenv(env)); len(v) > 0 {
 		return s.find(ctx, what+" ("+env+")", v[0])
 	}
@@ -137,7 +100,7 @@ func (s System) hostCompiler(ctx context.Context, what, env string, names ...str
 
 // version asks a program for its version; "" when it does not say within a
 // few seconds.
-func (s System) version(ctx context.Context, program string) string {
+func (s finder) version(ctx context.Context, program string) string {
 	out, err := s.Output(ctx, program, "--version")
 	if err != nil {
 		return ""
@@ -156,7 +119,7 @@ func (s System) version(ctx context.Context, program string) string {
 	return ""
 }
 
-func (s System) nvcc(ctx context.Context) Tool {
+func (s finder) nvcc(ctx context.Context) Tool {
 	const what = "CUDA compiler"
 	if v := s.Getenv("CUDACXX"); v != "" {
 		return s.find(ctx, what, v)

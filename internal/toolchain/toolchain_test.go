@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"dot4fa/internal/fault"
+	"dot4fa/internal/machine"
 	"dot4fa/internal/recipe"
 )
 
@@ -24,9 +25,9 @@ func program(t *testing.T, path, version string) string {
 }
 
 // alone is a machine with nothing on its PATH but what the test puts there.
-func alone(t *testing.T) (s System, bin string) {
+func alone(t *testing.T) (s machine.System, bin string) {
 	root := t.TempDir()
-	return System{Root: root, Vars: []string{"PATH=/bin"}}, filepath.Join(root, "bin")
+	return machine.System{Root: root, Vars: []string{"PATH=/bin"}}, filepath.Join(root, "bin")
 }
 
 func TestRequireNamesWhatIsMissing(t *testing.T) {
@@ -36,9 +37,9 @@ func TestRequireNamesWhatIsMissing(t *testing.T) {
 		{"", "no cmake"}, {"cmake", "no ninja"}, {"ninja", "no C compiler"}, {"gcc", "no C++ compiler"}, {"g++", ""},
 	} {
 		if step.tool != "" {
-			program(t, filepath.Join(bin, step.tool), step.tool+" 1.2.3")
+			program(t, filepath.Join(bin, step.tool), step.tool+" 3.25.1")
 		}
-		err := s.Find(ctx).Require(recipe.CPU)
+		err := Find(ctx, s).Require(&recipe.Recipe{Backend: recipe.CPU})
 		switch {
 		case step.missing == "" && err != nil:
 			t.Errorf("everything is there, but: %v", err)
@@ -47,15 +48,19 @@ func TestRequireNamesWhatIsMissing(t *testing.T) {
 		}
 	}
 	for b, want := range map[recipe.Backend]string{recipe.HIP: "no ROCm", recipe.CUDA: "no nvcc"} {
-		if err := s.Find(ctx).Require(b); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(fault.Hint(err), "--recipe cpu") {
+		if err := Find(ctx, s).Require(&recipe.Recipe{Backend: b, GPUTargets: []string{"gfx1100"}}); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(fault.Hint(err), "--recipe cpu") {
 			t.Errorf("%s without its toolchain: %v (hint %q)", b, err, fault.Hint(err))
 		}
 	}
 }
 
 func TestROCm(t *testing.T) {
-	s, _ := alone(t)
+	s, bin := alone(t)
 	ctx := context.Background()
+	hip := &recipe.Recipe{Backend: recipe.HIP}
+	for _, tool := range []string{"cmake", "ninja", "cc", "c++"} {
+		program(t, filepath.Join(bin, tool), tool+" 3.30.1")
+	}
 	put := func(file, text string) {
 		t.Helper()
 		program(t, filepath.Join(s.Root, file), text)
@@ -63,24 +68,24 @@ func TestROCm(t *testing.T) {
 	for _, v := range []string{"6.2.4", "6.10.0"} {
 		put("opt/rocm-"+v+"/lib/cmake/hip/hip-config.cmake", "")
 	}
-	if r := s.Find(ctx).ROCm; r.Root != "/opt/rocm-6.10.0" || r.From != "/opt/rocm-6.10.0" || r.Version != "6.10.0" {
+	if r := Find(ctx, s).ROCm; r.Root != "/opt/rocm-6.10.0" || r.From != "/opt/rocm-6.10.0" || r.Version != "6.10.0" {
 		t.Errorf("of two installations this one was taken: %+v", r)
 	}
 	s.Vars = append(s.Vars, "ROCM_PATH=/mine")
-	if r := s.Find(ctx).ROCm; r.Root == "/mine" {
+	if r := Find(ctx, s).ROCm; r.Root == "/mine" {
 		t.Error("an empty directory was taken for ROCm")
 	}
 	put("mine/lib/cmake/hip/hip-config.cmake", "")
-	set := s.Find(ctx)
+	set := Find(ctx, s)
 	if set.ROCm.Root != "/mine" || set.ROCm.From != "ROCM_PATH" {
 		t.Fatalf("ROCm was not found in ROCM_PATH: %+v", set.ROCm)
 	}
-	if err := set.requireROCm(); err == nil || !strings.Contains(err.Error(), "no clang++ for HIP") {
+	if err := set.Require(hip); err == nil || !strings.Contains(err.Error(), "no clang++ for HIP") || fault.Code(err) != fault.Environment {
 		t.Errorf("ROCm without a compiler: %v", err)
 	}
 	put("mine/lib/llvm/bin/clang++", "AMD clang version 19.0.0git (https://x roc-6.4.1 25184)")
-	set = s.Find(ctx)
-	if c := set.ROCm.Clang; c.Path != "/mine/lib/llvm/bin/clang++" || c.Version != "19.0.0" || set.ROCm.LLVM != "roc-6.4.1" || set.requireROCm() != nil {
+	set = Find(ctx, s)
+	if c := set.ROCm.Clang; c.Path != "/mine/lib/llvm/bin/clang++" || c.Version != "19.0.0" || set.ROCm.LLVM != "roc-6.4.1" {
 		t.Errorf("the compiler was not found: %+v", set.ROCm)
 	}
 }
@@ -95,7 +100,7 @@ func TestVersions(t *testing.T) {
 		"nvcc: NVIDIA (R) Cuda compiler driver\nCopyright (c) 2005-2025\nCuda compilation tools, release 12.9, V12.9.41": "12.9",
 	} {
 		program(t, filepath.Join(bin, "tool"), said)
-		if got := s.version(context.Background(), "/bin/tool"); got != want {
+		if got := (finder{s}).version(context.Background(), "/bin/tool"); got != want {
 			t.Errorf("%q is version %q, want %q", said, got, want)
 		}
 	}

@@ -1,4 +1,7 @@
-package toolchain
+// Package machine is the computer that a build runs on: its files, environment,
+// programs, devices and user. A directory tree can stand for one, which is how
+// machines that are not at hand are tested.
+package machine
 
 import (
 	"context"
@@ -9,17 +12,21 @@ import (
 	"time"
 )
 
-// System is the machine that is looked at: its files, its environment and its
-// programs. Every path that goes in or comes out is a path of that machine;
-// Root says where its file system begins on this one, so that a directory tree
-// can stand for a machine.
+// System is the machine that is looked at. Every path that goes in or comes out
+// is a path of that machine; Root says where its file system begins on this one.
 type System struct {
 	Root string   // "" for this machine's own
 	Vars []string // NAME=value
+
+	// Of a machine that a directory tree stands for, because such a tree cannot
+	// have them.
+	Devices map[string]Device // by path
+	User    User
+	Free    map[string]int64 // free bytes by directory; of its longest parent that is listed
 }
 
 // Host is the machine dot4fa runs on.
-func Host() System { return System{Vars: os.Environ()} }
+func Host() System { return System{Vars: os.Environ(), User: currentUser()} }
 
 // Getenv returns the value of an environment variable, "" when it is not set.
 func (s System) Getenv(name string) string {
