@@ -58,6 +58,7 @@ type Record struct {
 	Verified  []string  `json:"verified"` // what was tried with it
 	Download  int64     `json:"download_bytes"`
 	Disk      int64     `json:"disk_bytes"`
+	Targets   []string  `json:"targets"` // GPUs that the bitcode knows
 }
 
 // Package is a Debian package that went into a prefix.
@@ -100,4 +101,12 @@ func (r *Record) write(dir string) error {
 		return writing(err, name)
 	}
 	return nil
+}
+
+// PackageBytes is the size of the packages that the prefix was made of.
+func (r *Record) PackageBytes() (n int64) {
+	for _, p := range r.Files {
+		n += p.Size
+	}
+	return n
 }

@@ -1,0 +1,3 @@
+extern "C" int run_trial(float *, void *);
+
+int main() { return run_trial(nullptr, nullptr); }
