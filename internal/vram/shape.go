@@ -3,6 +3,7 @@
 package vram
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,189 +12,218 @@ import (
 	"dot4fa/internal/gguf"
 )
 
-// Layer is one layer that keeps K and V rows. Recurrent layers, and layers
-// that reuse the cache of an earlier layer, have none and are not listed.
+// Layer is one layer that keeps K and V rows. Recurrent layers, and layers that
+// reuse the cache of an earlier layer, have none and are not listed.
 type Layer struct {
-	KVHeads int  // KV heads
-	DK, DV  int  // head size of K and V
-	Window  bool // kept in the sliding-window cache
+	KVHeads int  `json:"kv_heads"`
+	DK      int  `json:"dk"`               // head size of K
+	DV      int  `json:"dv"`               // head size of V; 0 for MLA, which keeps no V
+	Window  bool `json:"window,omitempty"` // kept in the sliding-window cache
+}
+
+// State is the memory of recurrent layers. It depends on the number of
+// sequences, and on no cache type and no context.
+type State struct {
+	Layers int   `json:"layers"`
+	Values int64 `json:"values"` // f32 values of one layer and sequence
 }
 
 // Shape is what decides the size of a model's KV cache.
 type Shape struct {
 	Arch     string
+	Blocks   int // all layers of the model, whether they keep anything or not
 	CtxTrain int
 	Layers   []Layer
+	Draft    []Layer // of the MTP head in the same file, which has a cache of its own
+	State    State
 	Window   int      // sliding window in cells; 0 without one
-	Notes    []string // what was assumed
+	MLA      bool     // one latent vector a cell in place of K and V
+	Special  string   // what the attention has that packed16's kernels do not; "" for nothing
+	GQA      int      // the most query heads of a KV head; 0 when not known
+	Notes    []string // what was assumed, or left out
 }
 
 // Uniform is the shape of n equal layers of full attention.
 func Uniform(n, kvHeads, headSize int) Shape {
 	layer := Layer{KVHeads: kvHeads, DK: headSize, DV: headSize}
-	return Shape{Arch: "given by numbers", Layers: slices.Repeat([]Layer{layer}, n)}
+	return Shape{Arch: "given by numbers", Blocks: n, Layers: slices.Repeat([]Layer{layer}, n)}
 }
 
-// windowPeriod is the default of attention.sliding_window_pattern: every n-th
-// layer attends to everything. Facts of the architectures, as the converters
-// of these models leave the key out.
-var windowPeriod = map[string]int64{
-	"gemma2": 2, "gemma3": 6, "gemma3n": 5, "gpt-oss": 2, "cohere2": 4, "olmo2": 4, "exaone4": 4,
+// header answers for the keys of one architecture.
+type header struct {
+	*gguf.Header
+	arch string
+	n    int // layers
+	mtp  int // of these, those of the MTP head, at the end
 }
 
-// noWindow lists architectures that may carry a sliding-window key but attend
-// to everything.
-var noWindow = []string{"llama", "qwen2", "qwen3", "qwen2moe", "qwen3moe", "phi3", "mistral3"}
+func (h header) key(name string) string { return h.arch + "." + name }
 
-// recurrentInterval lists hybrids whose attention layers are every n-th unless
-// full_attention_interval or recurrent_layers says otherwise.
-var recurrentInterval = map[string]int64{"qwen3next": 4, "qwen35": 4, "qwen35moe": 4}
+func (h header) int(name string) int64 {
+	v, _ := h.Int(h.key(name))
+	return v
+}
 
-// FromGGUF reads a model's shape from its header. A model whose cache is not a
-// plain K/V cache (MLA) or whose window layout is not known is refused.
-func FromGGUF(h *gguf.Header) (Shape, error) {
-	unknown := func(format string, args ...any) (Shape, error) {
-		return Shape{}, fault.New(fault.Failure, format, args...).
-			Hintf("give the numbers instead: --layers --kv-heads --head-size")
-	}
-	arch, ok := h.String("general.architecture")
-	if !ok {
-		return unknown("the header names no architecture")
-	}
-	key := func(name string) string { return arch + "." + name }
-	if _, mla := h.Int(key("attention.kv_lora_rank")); mla {
-		return unknown("%s keeps one latent vector a cell (MLA), not K and V: packed16 does not apply", arch)
-	}
-	blocks, ok := h.Int(key("block_count"))
-	if !ok || blocks <= 0 || blocks > 4096 {
-		return unknown("the header of this %s model has no usable block_count", arch)
-	}
-	n := int(blocks)
-	heads, ok := h.IntsPerLayer(key("attention.head_count"), n)
-	if !ok {
-		return unknown("the header of this %s model has no usable attention.head_count", arch)
-	}
-	kvHeads, ok := h.IntsPerLayer(key("attention.head_count_kv"), n)
-	if !ok {
-		kvHeads = heads
-	}
-	s := Shape{Arch: arch}
-	if c, ok := h.Int(key("context_length")); ok {
-		s.CtxTrain = int(c)
-	}
-	size := func(name string) (int, error) {
-		if v, ok := h.Int(key("attention." + name)); ok {
-			return int(v), nil
-		}
-		embd, ok := h.Int(key("embedding_length"))
-		i := slices.IndexFunc(heads, func(v int64) bool { return v > 0 })
-		if !ok || i < 0 || embd%heads[i] != 0 {
-			return 0, fmt.Errorf("attention.%s is absent and cannot be derived", name)
-		}
-		return int(embd / heads[i]), nil
-	}
-	dk, err := size("key_length")
+func (h header) has(name string) bool {
+	_, ok := h.Meta[h.key(name)]
+	return ok
+}
+
+// FromGGUF reads a model's shape from its header. A layout that is not known here
+// is an error: a guess would look like an answer.
+func FromGGUF(g *gguf.Header) (Shape, error) {
+	s, err := fromGGUF(g)
 	if err != nil {
-		return unknown("%w", err)
-	}
-	dv, err := size("value_length")
-	if err != nil {
-		return unknown("%w", err)
-	}
-	window, err := s.windowed(h, key, n)
-	if err != nil {
-		return unknown("%w", err)
-	}
-	attends, err := attention(h, key, arch, kvHeads)
-	if err != nil {
-		return unknown("%w", err)
-	}
-	owned := n
-	if shared, ok := h.Int(key("attention.shared_kv_layers")); ok {
-		owned = n - int(shared)
-		s.Notes = append(s.Notes, fmt.Sprintf("the last %d layers reuse the cache of earlier ones", shared))
-	} else if arch == "gemma3n" {
-		owned = 20
-	}
-	for i := range min(n, owned) {
-		if !attends[i] {
-			continue
-		}
-		l := Layer{KVHeads: int(kvHeads[i]), DK: dk, DV: dv, Window: window[i]}
-		if l.Window {
-			if v, ok := h.Int(key("attention.key_length_swa")); ok {
-				l.DK = int(v)
-			}
-			if v, ok := h.Int(key("attention.value_length_swa")); ok {
-				l.DV = int(v)
-			}
-		}
-		s.Layers = append(s.Layers, l)
-	}
-	if skipped := n - len(s.Layers); skipped > 0 {
-		s.Notes = append(s.Notes, fmt.Sprintf("%d of %d layers keep no K and V", skipped, n))
+		return Shape{}, fault.New(fault.Failure, "%w", err).Hintf("give the numbers instead: --layers --kv-heads --head-size")
 	}
 	return s, nil
 }
 
-// windowed says for each layer whether it lives in the sliding-window cache.
-func (s *Shape) windowed(h *gguf.Header, key func(string) string, n int) ([]bool, error) {
-	out := make([]bool, n)
-	w, ok := h.Int(key("attention.sliding_window"))
-	if !ok || w == 0 || slices.Contains(noWindow, s.Arch) {
-		return out, nil
-	}
-	s.Window = int(w)
-	pattern := key("attention.sliding_window_pattern")
-	if _, isArray := h.Meta[pattern].([]any); isArray {
-		flags, ok := h.IntsPerLayer(pattern, n)
-		if !ok {
-			return nil, fmt.Errorf("%s does not have one value a layer", pattern)
-		}
-		for i, f := range flags {
-			out[i] = f != 0
-		}
-		return out, nil
-	}
-	period, ok := h.Int(pattern)
+func fromGGUF(g *gguf.Header) (Shape, error) {
+	arch, ok := g.String("general.architecture")
 	if !ok {
-		if period, ok = windowPeriod[s.Arch]; !ok {
-			return nil, fmt.Errorf("%s has a sliding window of %d cells, on layers that are not known here", s.Arch, w)
-		}
+		return Shape{}, errors.New("the header names no architecture")
 	}
-	for i := range out {
-		out[i] = period == 0 || int64(i)%period < period-1
+	h := header{Header: g, arch: arch}
+	if err := h.known(); err != nil {
+		return Shape{}, err
 	}
-	return out, nil
+	n := h.int("block_count")
+	if n <= 0 || n > 4096 {
+		return Shape{}, fmt.Errorf("the header of this %s model has no usable block_count", arch)
+	}
+	h.n = int(n)
+	if slices.Contains(readsMTP, arch) {
+		h.mtp = int(h.int("nextn_predict_layers"))
+	}
+	if h.mtp < 0 || h.mtp >= h.n {
+		return Shape{}, fmt.Errorf("nextn_predict_layers is %d of %d layers", h.mtp, h.n)
+	}
+	s := Shape{Arch: arch, Blocks: h.n, CtxTrain: int(h.int("context_length")), Special: h.special()}
+	layer, err := h.heads(&s)
+	if err != nil {
+		return Shape{}, err
+	}
+	window, err := h.window(&s, layer)
+	if err != nil {
+		return Shape{}, err
+	}
+	attends, recurrent, err := h.attention(layer)
+	if err != nil {
+		return Shape{}, err
+	}
+	if err := h.state(&s, recurrent); err != nil {
+		return Shape{}, err
+	}
+	h.fill(&s, layer, window, attends)
+	return s, nil
 }
 
-// attention says for each layer whether it is an attention layer.
-func attention(h *gguf.Header, key func(string) string, arch string, kvHeads []int64) ([]bool, error) {
-	n := len(kvHeads)
-	out := make([]bool, n)
-	recurrent, given := h.IntsPerLayer(key("attention.recurrent_layers"), n)
-	interval, hybrid := recurrentInterval[arch]
-	if v, ok := h.Int(key("full_attention_interval")); ok {
-		interval, hybrid = v, true
+// known refuses architectures whose cache cannot be computed here.
+func (h header) known() error {
+	if why := without(h.arch); why != "" {
+		return fmt.Errorf("%s keeps no K and V: %s", h.arch, why)
 	}
-	if hybrid && interval <= 0 {
-		return nil, fmt.Errorf("full_attention_interval is %d", interval)
+	if slices.Contains(unknownLayout, h.arch) {
+		return fmt.Errorf("%s has a cache layout of its own, which is not known here", h.arch)
 	}
-	predicted, _ := h.Int(key("nextn_predict_layers")) // draft layers at the end, all of attention
-	for i := range out {
-		switch {
-		case given:
-			out[i] = recurrent[i] == 0
-		case hybrid:
-			out[i] = i >= n-int(predicted) || (int64(i)+1)%interval == 0
-		default:
-			out[i] = kvHeads[i] > 0
+	_, windowed := windowRules[h.arch]
+	_, hybrid := hybridRules[h.arch]
+	if windowed || hybrid || slices.Contains(latent, h.arch) {
+		return nil
+	}
+	for _, stranger := range strangerKeys {
+		for key := range h.Meta {
+			if strings.HasPrefix(key, h.key(stranger)) {
+				return fmt.Errorf("%s is not known here, and its header has %s, which plain attention has not", h.arch, key)
+			}
 		}
 	}
-	for name := range h.Meta {
-		if strings.HasPrefix(name, key("ssm.")) && !given && !hybrid && !slices.Contains(kvHeads, 0) {
-			return nil, fmt.Errorf("%s mixes recurrent and attention layers in a way that is not known here", arch)
+	return nil
+}
+
+// heads gives each layer its heads and head sizes, with no word on windows.
+func (h header) heads(s *Shape) ([]Layer, error) {
+	trunk := h.n // upstream reads the arrays before it knows of an MTP head
+	heads, ok := h.IntsPerLayer(h.key("attention.head_count"), trunk)
+	if !ok || heads[0] <= 0 {
+		return nil, fmt.Errorf("the header of this %s model has no usable attention.head_count", h.arch)
+	}
+	kv, ok := h.IntsPerLayer(h.key("attention.head_count_kv"), trunk)
+	if !ok {
+		if h.has("attention.head_count_kv") {
+			return nil, fmt.Errorf("attention.head_count_kv of this %s model does not have one value a layer", h.arch)
+		}
+		kv = heads
+	}
+	size := func(name string) int64 {
+		if h.has("attention." + name) {
+			return h.int("attention." + name)
+		}
+		return h.int("embedding_length") / heads[0]
+	}
+	dk, dv := size("key_length"), size("value_length")
+	if dk <= 0 || dv <= 0 || dk > 1<<16 || dv > 1<<16 {
+		return nil, fmt.Errorf("the head sizes of this %s model cannot be read: %d and %d", h.arch, dk, dv)
+	}
+	if slices.Contains(latent, h.arch) && h.int("attention.key_length_mla") > 0 && h.int("attention.value_length_mla") > 0 {
+		s.MLA, dv = true, 0
+	}
+	layers := make([]Layer, h.n)
+	for i := range layers {
+		if kv[i] < 0 || kv[i] > 1<<16 {
+			return nil, fmt.Errorf("layer %d of this %s model has %d KV heads", i, h.arch, kv[i])
+		}
+		layers[i] = Layer{KVHeads: int(kv[i]), DK: int(dk), DV: int(dv)}
+		if kv[i] > 0 {
+			s.GQA = max(s.GQA, int(heads[i]/kv[i]))
 		}
 	}
-	return out, nil
+	return layers, nil
+}
+
+// fill lists the layers that own K and V.
+func (h header) fill(s *Shape, layers []Layer, window, attends []bool) {
+	owned := h.n
+	switch {
+	case h.arch == "gemma3n":
+		owned = 20
+	case h.arch == "gemma4":
+		owned = h.n - int(h.int("attention.shared_kv_layers"))
+	}
+	if owned < h.n {
+		s.Notes = append(s.Notes, fmt.Sprintf("the last %d layers reuse the cache of earlier ones", h.n-owned))
+	}
+	trunk := h.n
+	if hybridRules[h.arch].trunk || slices.Contains(trunkOnly, h.arch) {
+		trunk -= h.mtp
+	}
+	for i, l := range layers[:max(min(h.n, owned), 0)] {
+		if l.Window = window[i]; l.Window {
+			if h.has("attention.key_length_swa") {
+				l.DK = int(h.int("attention.key_length_swa"))
+			}
+			if h.has("attention.value_length_swa") && !s.MLA {
+				l.DV = int(h.int("attention.value_length_swa"))
+			}
+		}
+		if i >= h.n-h.mtp {
+			s.Draft = append(s.Draft, l)
+		}
+		if attends[i] && i < trunk {
+			s.Layers = append(s.Layers, l)
+		}
+	}
+	if h.mtp > 0 && trunk == h.n {
+		s.Notes = append(s.Notes, fmt.Sprintf("the cache has room for the %d layers of the MTP head too, as llama.cpp allocates it", h.mtp))
+	}
+}
+
+// at says in which file an error is.
+func at(err error, file string) error {
+	var e *fault.Error
+	if errors.As(err, &e) && e.Where == "" {
+		return e.At("%s", file)
+	}
+	return err
 }

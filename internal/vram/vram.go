@@ -1,39 +1,54 @@
 package vram
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	"dot4fa/internal/fault"
+	"dot4fa/internal/nearest"
+	"dot4fa/internal/routes"
 )
 
-// blockSize gives bytes per 32 elements of each cache type that llama.cpp
-// takes, and of packed16 (K only): 32 payload bytes and one f16 scale.
-var blockSize = map[string]int{
-	"f32": 128, "f16": 64, "bf16": 64, "q8_0": 34, "q4_0": 18, "q4_1": 20, "q5_0": 22, "q5_1": 24, "iq4_nl": 18,
-	"packed16": 34,
+// size is what a cache type takes: bytes for a block of so many elements.
+type size struct{ elements, bytes int }
+
+// types are the cache types that llama.cpp takes, and packed16 (K only): 32
+// payload bytes and one f16 scale for 32 values.
+var types = map[string]size{
+	"f32": {1, 4}, "f16": {1, 2}, "bf16": {1, 2}, "q8_0": {32, 34}, "q4_0": {32, 18}, "q4_1": {32, 20},
+	"q5_0": {32, 22}, "q5_1": {32, 24}, "iq4_nl": {32, 18}, "packed16": {32, 34},
 }
 
 // Pair is a K type and a V type.
 type Pair struct{ K, V string }
 
+// Packed reports whether K is packed16.
+func (p Pair) Packed() bool { return p.K == "packed16" }
+
 // ParsePair reads "K/V", as packed16/q4_0.
 func ParsePair(text string) (Pair, error) {
 	k, v, ok := strings.Cut(text, "/")
 	p := Pair{k, v}
-	known := func() string {
-		var names []string
-		for name := range blockSize {
-			names = append(names, name)
-		}
-		slices.Sort(names)
-		return strings.Join(names, " ")
+	var known []string
+	for name := range types {
+		known = append(known, name)
 	}
-	switch {
-	case !ok || blockSize[k] == 0 || blockSize[v] == 0:
+	slices.Sort(known)
+	if !ok {
 		return p, fault.New(fault.Usage, "%q is not a pair of cache types", text).
-			Hintf("write K/V, as packed16/q4_0; types: %s", known())
-	case v == "packed16":
+			Hintf("write K/V, as packed16/q4_0; types: %s", strings.Join(known, " "))
+	}
+	for _, name := range []string{k, v} {
+		if _, ok := types[name]; !ok {
+			hint := nearest.Hint(name, known)
+			if hint != "" {
+				hint += "? "
+			}
+			return p, fault.New(fault.Usage, "%q is not a cache type", name).Hintf("%stypes: %s", hint, strings.Join(known, " "))
+		}
+	}
+	if v == "packed16" {
 		return p, fault.New(fault.Usage, "packed16 is a K type, not a V type").Hintf("write packed16/q4_0")
 	}
 	return p, nil
@@ -43,11 +58,11 @@ func (p Pair) String() string { return p.K + "/" + p.V }
 
 // Use is how the cache is used.
 type Use struct {
-	Ctx      int  // cells over all slots (llama.cpp's -c)
-	Parallel int  // slots (-np); 0 counts as 1
-	Unified  bool // one pool of cells for all slots (-kvu)
-	SWAFull  bool // sliding-window layers keep the whole context (--swa-full)
-	UBatch   int  // physical batch (-ub); 0 counts as 512
+	Ctx      int  `json:"-"`        // cells over all slots (llama.cpp's -c)
+	Parallel int  `json:"parallel"` // slots (-np); 0 counts as 1
+	Unified  bool `json:"unified"`  // one pool of cells for all slots (-kvu)
+	SWAFull  bool `json:"swa_full"` // sliding-window layers keep the whole context (--swa-full)
+	UBatch   int  `json:"ubatch"`   // physical batch (-ub); 0 counts as 512
 }
 
 func pad256(n int) int { return (n + 255) / 256 * 256 }
@@ -60,6 +75,8 @@ func (s Shape) Cells(u Use) (full, window int) {
 	if ubatch <= 0 {
 		ubatch = 512
 	}
+	// The batch is cut to the context as it was asked for, before the padding.
+	ubatch = min(ubatch, u.Ctx)
 	streams, perStream := slots, pad256(pad256(u.Ctx)/slots)
 	reach := s.Window
 	if u.Unified || slots == 1 {
@@ -73,51 +90,84 @@ func (s Shape) Cells(u Use) (full, window int) {
 	return perStream * streams, window * streams
 }
 
-// Bytes returns the bytes of K and of V for a type pair. It is an error when a
-// row is not a whole number of 32-element blocks.
+// Bytes returns the bytes of K and of V for a type pair, as llama.cpp allocates
+// them. It is an error when a head is not a whole number of blocks of a type.
 func (s Shape) Bytes(p Pair, u Use) (k, v int64, err error) {
+	return s.bytes(s.Layers, p, u)
+}
+
+// DraftBytes is Bytes for the layers of the MTP head in the same file.
+func (s Shape) DraftBytes(p Pair, u Use) (k, v int64, err error) {
+	return s.bytes(s.Draft, p, u)
+}
+
+func (s Shape) bytes(layers []Layer, p Pair, u Use) (k, v int64, err error) {
 	full, window := s.Cells(u)
-	for i, l := range s.Layers {
+	for _, l := range layers {
 		cells := full
 		if l.Window {
 			cells = window
 		}
-		rowK, rowV := l.KVHeads*l.DK, l.KVHeads*l.DV
-		if rowK%32 != 0 || rowV%32 != 0 {
-			return 0, 0, fault.New(fault.Failure, "layer %d: rows of %d and %d elements are not whole blocks of 32", i, rowK, rowV).
-				Hintf("only f16 and f32 fit such a model")
+		for _, side := range []struct {
+			kind string
+			head int
+			sum  *int64
+		}{{p.K, l.DK, &k}, {p.V, l.DV, &v}} {
+			t := types[side.kind]
+			if side.head%t.elements != 0 {
+				return 0, 0, fault.New(fault.Failure, "a head of %d values is not whole blocks of %d, as %s has them", side.head, t.elements, side.kind).
+					Hintf("only f16, bf16 and f32 fit such a model")
+			}
+			*side.sum += int64(cells) * int64(l.KVHeads*side.head/t.elements*t.bytes)
 		}
-		k += int64(cells) * int64(rowK/32*blockSize[p.K])
-		v += int64(cells) * int64(rowV/32*blockSize[p.V])
 	}
 	return k, v, nil
 }
 
-// Packable says why packed16 cannot hold this model's K, or "" when it can.
+// StateBytes returns the memory of the recurrent layers.
+func (s Shape) StateBytes(u Use) int64 {
+	return int64(s.State.Layers) * s.State.Values * 4 * int64(max(u.Parallel, 1))
+}
+
+// Packable says why packed16 cannot hold this model's K, or "" when it can. The
+// rules are those of package routes.
 func (s Shape) Packable() string {
+	switch {
+	case s.MLA:
+		return "the model keeps one latent vector a cell (MLA) in place of K and V"
+	case s.Special != "":
+		return s.Special
+	case s.GQA > routes.MaxGQA:
+		return fmt.Sprintf("%d query heads share a KV head, and %d is the most", s.GQA, routes.MaxGQA)
+	}
 	for _, l := range s.Layers {
-		if l.DK != l.DV {
-			return "K and V have different head sizes"
-		}
-		if l.DK != 64 && l.DK != 128 && l.DK != 256 {
-			return "head size is not 64, 128 or 256"
+		switch {
+		case l.KVHeads == 0:
+		case l.DK != l.DV:
+			return fmt.Sprintf("K and V have different head sizes, %d and %d", l.DK, l.DV)
+		case !slices.Contains(headSizes, l.DK):
+			return fmt.Sprintf("the head size is %d, not 64, 128 or 256", l.DK)
 		}
 	}
 	return ""
 }
 
-// LargestCtx returns the largest context, a multiple of 256 up to limit, whose
-// cache fits budget bytes; 0 when none does.
-func (s Shape) LargestCtx(p Pair, u Use, budget int64, limit int) (int, error) {
+var (
+	headSizes = []int{64, 128, 256}
+	valueV    = []string{"f16", "q8_0", "q4_0"} // V types that packed16's kernels read
+)
+
+// LargestCtx returns the largest context, a multiple of 256 up to limit, of
+// which bytes says that it fits into budget; 0 when none does.
+func LargestCtx(budget int64, limit int, bytes func(ctx int) (int64, error)) (int, error) {
 	lo, hi := 0, limit/256
 	for lo < hi {
 		mid := (lo + hi + 1) / 2
-		u.Ctx = mid * 256
-		k, v, err := s.Bytes(p, u)
+		n, err := bytes(mid * 256)
 		if err != nil {
 			return 0, err
 		}
-		if k+v <= budget {
+		if n <= budget {
 			lo = mid
 		} else {
 			hi = mid - 1
