@@ -25,6 +25,9 @@ var jobMiB = map[recipe.Backend]int{
 type Jobs struct {
 	N   int    `json:"n"`
 	Why string `json:"why"`
+
+	Cores int `json:"-"` // what the machine has
+	Fit   int `json:"-"` // how many fit into free memory; -1 where that is not known
 }
 
 // ChooseJobs takes as many jobs as there are cores, but no more than fit into
@@ -36,17 +39,17 @@ func ChooseJobs(backend recipe.Backend, asked int) Jobs {
 // chooseJobs does it for given numbers; free < 0 means not known.
 func chooseJobs(cores, free, perJob, asked int) Jobs {
 	if asked > 0 {
-		return Jobs{asked, "as asked"}
+		return Jobs{N: asked, Why: "as asked", Cores: cores, Fit: -1}
 	}
 	if free < 0 {
-		return Jobs{max(cores, 1), fmt.Sprintf("bound by %s; free memory is not known", count(cores, "core"))}
+		return Jobs{max(cores, 1), fmt.Sprintf("bound by %s; free memory is not known", count(cores, "core")), cores, -1}
 	}
-	fit := max(free/perJob, 1)
+	fit := free / perJob
 	memory := fmt.Sprintf("%.1f GiB free at %.1f GiB a job", float64(free)/1024, float64(perJob)/1024)
 	if fit < cores {
-		return Jobs{fit, fmt.Sprintf("bound by memory: %s; %s", memory, count(cores, "core"))}
+		return Jobs{max(fit, 1), fmt.Sprintf("bound by memory: %s; %s", memory, count(cores, "core")), cores, fit}
 	}
-	return Jobs{cores, fmt.Sprintf("bound by %s; %s would allow %d", count(cores, "core"), memory, fit)}
+	return Jobs{cores, fmt.Sprintf("bound by %s; %s would allow %d", count(cores, "core"), memory, fit), cores, fit}
 }
 
 func (j Jobs) String() string { return fmt.Sprintf("%s (%s)", count(j.N, "job"), j.Why) }
