@@ -116,12 +116,12 @@ func (o *Options) atHand(ctx context.Context, rec *Record) error {
 }
 
 // Commands returns what Make would run, as a shell takes it: the downloads,
-// and then Make itself on what they left.
-func Commands(ctx context.Context, o Options) ([]string, error) {
+// and then finish, the command that called, on what they left.
+func Commands(ctx context.Context, o Options, finish shell.Command) ([]string, error) {
 	if r, err := o.present(); r != nil || err != nil {
 		return nil, err
 	}
-	finish := shell.Command{Path: "dot4fa", Args: []string{"toolchain", "bootstrap", o.Dir, "--debs", o.debs()}}
+	finish.Args = append(finish.Args, "--debs", o.debs())
 	for _, s := range o.Suites {
 		finish.Args = append(finish.Args, "--suite", s)
 	}

@@ -21,6 +21,10 @@ import (
 const (
 	shownErrors = 8  // lines of a failure shown in the error itself
 	keptLogs    = 20 // logs of each kind kept beside the newest
+
+	// Errors are looked for in English, and ccache keeps what was compiled in
+	// another locale apart.
+	locale = "LC_ALL=C.UTF-8"
 )
 
 // Configure runs a configure command and returns its log's name. fresh first
@@ -40,7 +44,7 @@ func (t Tree) Configure(ctx context.Context, cmd shell.Command, fresh bool, repo
 	defer f.Close()
 	var tail bytes.Buffer
 	out := io.MultiWriter(f, &tail, lastLine{report, "configure"})
-	if err := cmd.Run(ctx, out); err != nil {
+	if err := cmd.Run(ctx, out, locale); err != nil {
 		report.Clear()
 		return f.Name(), failed(ctx, "configure", err, cmakeErrors(tail.String()), f.Name())
 	}
@@ -71,7 +75,7 @@ func (t Tree) Compile(ctx context.Context, cmd shell.Command, report *progress.R
 	counter := report.Count("build")
 	w := &watcher{step: counter.Step}
 	var tail tailBuffer
-	err = cmd.Run(ctx, io.MultiWriter(f, w, &tail), ninjaStatus)
+	err = cmd.Run(ctx, io.MultiWriter(f, w, &tail), ninjaStatus, locale)
 	report.Clear()
 	done := Compiled{Units: w.units, Linked: w.linked, Log: f.Name(), Took: time.Since(start)}
 	if err != nil {

@@ -73,20 +73,27 @@ func (t Tree) ConfigureCommand(r *recipe.Recipe, tools toolchain.Set) shell.Comm
 	for _, k := range keys {
 		args = append(args, "-D"+k+"="+entries[k])
 	}
-	cmd := shell.Command{Path: program(tools.CMake, "cmake"), Args: args}
-	if r.Backend == recipe.HIP {
-		cmd.Env = tools.ROCm.Settings().Env
-	}
-	return cmd
+	return shell.Command{Env: environment(r, tools), Path: program(tools.CMake, "cmake"), Args: args}
 }
 
 // CompileCommand returns the command that builds targets (all when empty).
-func (t Tree) CompileCommand(targets []string, jobs Jobs, tools toolchain.Set) shell.Command {
+// The environment is that of the configure: CMake runs again by itself when one
+// of its files has changed, and clang reads some of it too.
+func (t Tree) CompileCommand(r *recipe.Recipe, targets []string, jobs Jobs, tools toolchain.Set) shell.Command {
 	args := []string{"--build", t.Dir, "--parallel", strconv.Itoa(jobs.N)}
 	if len(targets) > 0 {
 		args = append(append(args, "--target"), targets...)
 	}
-	return shell.Command{Path: program(tools.CMake, "cmake"), Args: args}
+	return shell.Command{Env: environment(r, tools), Path: program(tools.CMake, "cmake"), Args: args}
+}
+
+// environment is what CMake, the compilers and upstream's build read besides
+// their arguments.
+func environment(r *recipe.Recipe, tools toolchain.Set) []string {
+	if r.Backend != recipe.HIP {
+		return nil
+	}
+	return tools.ROCm.Settings().Env
 }
 
 // program is the tool's path, or its bare name where it was not found: a

@@ -24,7 +24,9 @@ import (
 
 	"golang.org/x/term"
 
+	"dot4fa/internal/bootstrap"
 	"dot4fa/internal/fault"
+	"dot4fa/internal/machine"
 	"dot4fa/internal/pipeline"
 	"dot4fa/internal/progress"
 	"dot4fa/internal/recipe"
@@ -48,6 +50,9 @@ type app struct {
 	work     string
 	json     bool
 	dryRun   bool
+
+	rocm       string   // --toolchain
+	gpuTargets []string // --gpu-targets
 }
 
 // Main runs dot4fa with the process's arguments and streams and returns the
@@ -139,7 +144,29 @@ func (a *app) assets() (fs.FS, string) {
 // loadRecipe loads the recipe that --recipe names.
 func (a *app) loadRecipe() (*recipe.Recipe, error) {
 	assets, _ := a.assets()
-	return recipe.Load(assets, a.recipe)
+	r, err := recipe.Load(assets, a.recipe)
+	if err == nil && a.gpuTargets != nil {
+		err = r.SetGPUTargets(a.gpuTargets)
+	}
+	return r, err
+}
+
+// machine is where tools are looked for. A toolchain that was named comes
+// before everything else, whatever the environment says.
+func (a *app) machine() machine.System {
+	m := machine.Host()
+	dir := a.rocm
+	if dir == "" {
+		dir = os.Getenv(bootstrap.Env)
+	}
+	if dir == "" {
+		return m
+	}
+	if abs, err := filepath.Abs(dir); err == nil {
+		dir = abs
+	}
+	m.Vars = append(m.Vars, "ROCM_PATH="+dir, "HIP_PATH=")
+	return m
 }
 
 // run returns the pipeline that the global flags describe.
@@ -172,6 +199,7 @@ func (a *app) run() (*pipeline.Run, error) {
 		DryRun:   a.dryRun,
 		Out:      a.Out,
 		Report:   a.report,
+		Machine:  a.machine(),
 		Version:  version(),
 	}), nil
 }
@@ -194,6 +222,14 @@ func globalFlags(a *app, work string) []string {
 			}
 		}
 		flags = append(flags, "--upstream", up)
+	}
+	if a.rocm != "" {
+		if abs, err := filepath.Abs(a.rocm); err == nil {
+			flags = append(flags, "--toolchain", abs)
+		}
+	}
+	if a.gpuTargets != nil {
+		flags = append(flags, "--gpu-targets", strings.Join(a.gpuTargets, ","))
 	}
 	return flags
 }

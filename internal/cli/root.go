@@ -48,6 +48,8 @@ skips what is done already.`,
 	f.StringVar(&a.recipe, "recipe", defaultRecipe, "what to build: a recipe's `name` or a file")
 	f.StringVar(&a.upstream, "upstream", "", "where llama.cpp comes from: a `URL`, a repository or a directory (default: the recipe's URL, or $DOT4FA_UPSTREAM)")
 	f.StringVar(&a.work, "work", "", "the `directory` to build in (default: ./work/RECIPE)")
+	f.StringVar(&a.rocm, "toolchain", "", "the `directory` of the ROCm to build with (default: $DOT4FA_ROCM, or the one that is found)")
+	f.StringSliceVar(&a.gpuTargets, "gpu-targets", nil, "GPUs to build for instead of the recipe's: `gfx1100,gfx1101`")
 	f.BoolVar(&a.json, "json", false, "print the result as JSON")
 	f.BoolVar(&a.dryRun, "dry-run", false, "print the commands that would run, and run none")
 	_ = root.RegisterFlagCompletionFunc("recipe", a.completeRecipe)
@@ -65,7 +67,7 @@ skips what is done already.`,
 	}
 	add("build", a.build(), a.fetch(), a.render(), a.apply(), a.unapply(), a.configure(), a.toolchain(), a.dist(), a.status(), a.clean())
 	add("series", a.check(), a.explain(), a.diff(), a.bump(), a.export())
-	add("facts", a.recipes(), a.routes(), a.env(), a.isa(), a.vram(), a.ci(), a.version())
+	add("facts", a.recipes(), a.routes(), a.env(), a.isa(), a.bench(), a.vram(), a.ci(), a.version())
 	root.SetHelpCommand(a.help(root))
 	root.SetHelpCommandGroupID("facts")
 	root.SetCompletionCommandGroupID("facts")
@@ -184,6 +186,7 @@ const helpTemplate = `{{with (or .Long .Short)}}{{. | trimTrailingWhitespaces}}
 {{end}}{{if or .Runnable .HasSubCommands}}{{.UsageString}}{{end}}{{if not .HasParent}}
 Environment:
   DOT4FA_UPSTREAM   default of --upstream
+  DOT4FA_ROCM       default of --toolchain
   DOT4FA_CACHE      where fetched commits are kept (default: dot4fa in the user's cache directory)
 
 Exit codes:

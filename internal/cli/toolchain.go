@@ -8,6 +8,7 @@ import (
 
 	"dot4fa/internal/bootstrap"
 	"dot4fa/internal/fault"
+	"dot4fa/internal/pipeline"
 )
 
 func (a *app) toolchain() *cobra.Command {
@@ -76,7 +77,8 @@ kept apart from the system's. An interrupted run goes on where it stopped.`,
 }
 
 func (a *app) printBootstrap(cmd *cobra.Command, o bootstrap.Options) error {
-	lines, err := bootstrap.Commands(cmd.Context(), o)
+	_, copyRoot := a.assets()
+	lines, err := bootstrap.Commands(cmd.Context(), o, pipeline.Self(copyRoot, "toolchain", "bootstrap", o.Dir))
 	if err != nil {
 		return err
 	}

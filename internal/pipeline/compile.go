@@ -75,7 +75,7 @@ func (r *Run) build(ctx context.Context, d *Done, o BuildOptions) error {
 	d.Jobs = &jobs
 	err := d.stage("build", func() (string, error) {
 		r.Report.Status("build     %s", jobs)
-		done, err := tree.Compile(ctx, tree.CompileCommand(targets, jobs, tools), r.Report)
+		done, err := tree.Compile(ctx, tree.CompileCommand(r.Recipe, targets, jobs, tools), r.Report)
 		if err != nil {
 			return "", err
 		}

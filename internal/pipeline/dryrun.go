@@ -76,7 +76,7 @@ func (r *Run) Commands(ctx context.Context, verb string, o BuildOptions) ([]shel
 	if len(o.Targets) > 0 {
 		targets = o.Targets
 	}
-	return append(cmds, bt.CompileCommand(targets, build.ChooseJobs(r.Recipe.Backend, o.Jobs), tools)), nil
+	return append(cmds, bt.CompileCommand(r.Recipe, targets, build.ChooseJobs(r.Recipe.Backend, o.Jobs), tools)), nil
 }
 
 // PrintCommands prints what `dot4fa verb` would run.

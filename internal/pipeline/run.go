@@ -39,7 +39,8 @@ type Options struct {
 	DryRun   bool     // print commands to Out instead of running stages
 	Out      io.Writer
 	Report   *progress.Reporter
-	Version  string // of dot4fa, for the lock
+	Machine  machine.System // where tools are looked for
+	Version  string         // of dot4fa, for the lock
 }
 
 // Run is the state of one dot4fa invocation: what it looked up is looked up once.
@@ -202,7 +203,7 @@ func (r *Run) filesAndPlan(ctx context.Context) ([]render.File, *series.Plan, er
 // Tools returns the programs found on this machine.
 func (r *Run) Tools(ctx context.Context) toolchain.Set {
 	if r.tools == nil {
-		t := toolchain.Find(ctx, machine.Host())
+		t := toolchain.Find(ctx, r.Machine)
 		r.tools = &t
 	}
 	return *r.tools

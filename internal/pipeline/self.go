@@ -13,8 +13,13 @@ import (
 // where this one was.
 func (r *Run) Command(verb string, flags ...string) shell.Command {
 	args := append([]string{verb}, r.Flags...)
-	self, prefix := self(r.Copy)
-	return shell.Command{Path: self, Args: append(append(prefix, args...), flags...)}
+	return Self(r.Copy, append(args, flags...)...)
+}
+
+// Self returns a command of this program, called from where this one was.
+func Self(copyRoot string, args ...string) shell.Command {
+	path, prefix := self(copyRoot)
+	return shell.Command{Path: path, Args: append(prefix, args...)}
 }
 
 // anywhere returns Command for any directory: a working copy's files count
