@@ -1,0 +1,206 @@
+// Package bench measures a built tree: one attention call by test-backend-ops,
+// whole models by llama-bench, packed16 next to the caches a user would pick
+// instead, in the same run.
+//
+// Repetitions are interleaved: every one goes through all shapes and caches
+// again, the odd ones backwards, so that a GPU that grows warm does not favour
+// one of them. What is reported is the median of the repetitions, and as its
+// spread the distance from the fastest to the slowest over the median.
+package bench
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/renameio/v2"
+
+	"dot4fa/internal/fault"
+)
+
+// Result is a run, as it is stored: docs/bench/<gpu>.json.
+type Result struct {
+	Device   string    `json:"device"`   // the GPU's name
+	Backend  string    `json:"backend"`  // ggml's name of the device, as CUDA0
+	Commit   string    `json:"commit"`   // the dot4fa that made the tree
+	Upstream string    `json:"upstream"` // the commit that the programs print
+	Recipe   string    `json:"recipe"`
+	When     time.Time `json:"when"`
+	Repeat   int       `json:"repeat"` // repetitions asked for; each row says how many it got
+	Memory   Memory    `json:"memory"`
+	Peak     *Peak     `json:"peak,omitempty"`
+
+	Rows     []Row    `json:"rows"`
+	EndToEnd []Tokens `json:"end_to_end,omitempty"`
+	Model    *Model   `json:"model,omitempty"` // of EndToEnd
+	Failed   []Failed `json:"failed,omitempty"`
+}
+
+// Row is one shape on packed16 K beside one other cache. Times are those of one
+// FLASH_ATTN_EXT call, all its launches, in µs.
+type Row struct {
+	NK       int     `json:"nk"`
+	NQ       int     `json:"nq"`
+	D        int     `json:"d"`
+	GQA      int     `json:"gqa"`
+	KVHeads  int     `json:"n_head_kv"`
+	V        string  `json:"v"`
+	US       float64 `json:"us"`
+	Spread   float64 `json:"spread"` // (slowest - fastest)/median
+	Repeat   int     `json:"repeat"`
+	Route    string  `json:"route"`
+	Baseline string  `json:"baseline"` // K/V
+	BaseUS   float64 `json:"baseline_us"`
+	BaseSpr  float64 `json:"baseline_spread"`
+	FloorUS  float64 `json:"floor_us"` // K and V read once at the speed of the copy
+}
+
+// Shape returns the row's shape.
+func (r Row) Shape() Shape { return Shape{D: r.D, KVHeads: r.KVHeads, GQA: r.GQA, NK: r.NK, NQ: r.NQ} }
+
+// Ratio is the time over that of the baseline: below 1 is faster.
+func (r Row) Ratio() float64 { return r.US / r.BaseUS }
+
+// Slower reports whether the baseline is faster by more than both spreads.
+func (r Row) Slower() bool { return beyond(r.US, r.Spread, r.BaseUS, r.BaseSpr) }
+
+// Failed is a part of a run that gave no figures.
+type Failed struct {
+	What string `json:"what"`
+	Why  string `json:"why"`
+}
+
+// notReached is why a part has no figures when the time given was over.
+const notReached = "not reached in the time given"
+
+// Broken is an error when a part of the run failed rather than was not reached.
+func (r *Result) Broken() error {
+	for _, f := range r.Failed {
+		if f.Why != notReached {
+			return fault.New(fault.Failure, "a part of the run gave no figures: %s: %s", f.What, f.Why).
+				Hintf("the rest is reported; --dry-run prints the commands")
+		}
+	}
+	return nil
+}
+
+// beyond reports whether a is larger than b by more than their spreads and by
+// more than 2 %, which is what repeated runs differ by at the least.
+func beyond(a, aSpread, b, bSpread float64) bool {
+	return a > b*(1+max(aSpread+bSpread, 0.02))
+}
+
+// median returns the median of values and their spread; 0, 0 of none.
+func median(values []float64) (mid, spread float64) {
+	if len(values) == 0 {
+		return 0, 0
+	}
+	s := slices.Sorted(slices.Values(values))
+	n := len(s)
+	mid = (s[(n-1)/2] + s[n/2]) / 2
+	if mid == 0 {
+		return 0, 0
+	}
+	return mid, (s[n-1] - s[0]) / mid
+}
+
+// Name is the device's name as a file name.
+func Name(device string) string {
+	var b strings.Builder
+	for _, word := range strings.FieldsFunc(strings.ToLower(device), func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < '0' || r > '9')
+	}) {
+		if b.Len() > 0 {
+			b.WriteByte('-')
+		}
+		b.WriteString(word)
+	}
+	if b.Len() == 0 {
+		return "device"
+	}
+	return b.String()
+}
+
+// Load reads a stored run.
+func Load(path string) (*Result, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		hint := "check its permissions"
+		if errors.Is(err, fs.ErrNotExist) {
+			hint = "a run writes one: dot4fa bench --out DIR"
+		}
+		return nil, fault.New(fault.Usage, "cannot read the stored run: %w", err).Hintf("%s", hint)
+	}
+	r := &Result{}
+	if err := json.Unmarshal(data, r); err != nil {
+		return nil, fault.New(fault.Usage, "not a stored run: %w", err).At("%s", path).Hintf("name a file that dot4fa bench wrote")
+	}
+	if r.Device == "" || len(r.Rows)+len(r.EndToEnd) == 0 {
+		return nil, fault.New(fault.Usage, "the stored run has no device or no figures").At("%s", path).Hintf("name a file that dot4fa bench wrote")
+	}
+	for _, row := range r.Rows {
+		if row.US <= 0 || row.BaseUS <= 0 || row.NK <= 0 || row.NQ <= 0 || row.D <= 0 || row.GQA <= 0 {
+			return nil, fault.New(fault.Usage, "a row of the stored run is incomplete: nk %d, nq %d, d %d, %s", row.NK, row.NQ, row.D, row.V).At("%s", path).Hintf("measure again")
+		}
+	}
+	return r, nil
+}
+
+// Write writes JSON, a page and pictures to dir, and returns their names.
+func (r *Result) Write(dir string) ([]string, error) {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return nil, fault.New(fault.Environment, "cannot make the directory of the results: %w", err).Hintf("name one that can be written with --out")
+	}
+	name := Name(r.Device)
+	var files, pictures []string
+	save := func(file string, data []byte) error {
+		files = append(files, filepath.Join(dir, file))
+		return write(files[len(files)-1], data)
+	}
+	picture := func(file string, data []byte) error {
+		pictures = append(pictures, file)
+		return save(file, data)
+	}
+	data, err := json.MarshalIndent(r, "", " ")
+	if err != nil {
+		return nil, err
+	}
+	if err := save(name+".json", append(data, '\n')); err != nil {
+		return nil, err
+	}
+	for _, h := range r.headShapes() {
+		if err := picture(fmt.Sprintf("%s-d%d-gqa%d.svg", name, h.D, h.GQA), r.Times(h)); err != nil {
+			return nil, err
+		}
+	}
+	if len(r.Rows) > 0 {
+		if err := picture(name+"-roofline.svg", r.Roofline()); err != nil {
+			return nil, err
+		}
+	}
+	if len(r.EndToEnd) > 0 {
+		if err := picture(name+"-tokens.svg", r.Rates()); err != nil {
+			return nil, err
+		}
+	}
+	var page bytes.Buffer
+	if err := r.Markdown(&page, pictures...); err != nil {
+		return nil, err
+	}
+	err = save(name+".md", page.Bytes())
+	return files, err
+}
+
+func write(path string, data []byte) error {
+	if err := renameio.WriteFile(path, data, 0o666); err != nil {
+		return fault.New(fault.Environment, "cannot write the results: %w", err).At("%s", path).Hintf("name a directory that can be written with --out")
+	}
+	return nil
+}

@@ -1,0 +1,246 @@
+package bench
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"flag"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"dot4fa/internal/fault"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// sample is a made-up run: packed16 wins deep and loses the short prefill.
+func sample() *Result {
+	r := &Result{Device: "NVIDIA H200", Backend: "CUDA0", Commit: "test", Upstream: "abc", Recipe: "cuda", Repeat: 3,
+		When: time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC), Memory: Memory{GBps: 4000, From: "copy"}, Peak: PeakOf("NVIDIA H200")}
+	for _, c := range []struct {
+		nk, nq        int
+		us, mixed, fl float64
+	}{{512, 1, 10, 20, 8}, {512, 512, 90, 45, 40}, {131072, 1, 110, 730, 148}, {131072, 4, 150, 580, 165}, {131072, 512, 9000, 8800, 8500}} {
+		for _, b := range []struct {
+			name string
+			us   float64
+		}{{"q8_0/q4_0", c.mixed}, {"f16/f16", c.fl}} {
+			r.Rows = append(r.Rows, Row{NK: c.nk, NQ: c.nq, D: 256, GQA: 6, KVHeads: 4, V: "q4_0", US: c.us, Spread: 0.04, Repeat: 3, Route: "some kernel",
+				Baseline: b.name, BaseUS: b.us, BaseSpr: 0.01, FloorUS: float64(c.nk) * 4 * 416 / 4e6})
+		}
+	}
+	r.EndToEnd = []Tokens{{Cache: "packed16/q4_0", Gen: 64, Depth: 4096, PerSecond: 100, Spread: 0.02, Repeat: 3}, {Cache: "f16/f16", Gen: 64, Depth: 4096, PerSecond: 90, Repeat: 3}}
+	r.Model = &Model{Name: "m", What: "a <model>", Bytes: 1}
+	r.Failed = []Failed{{"nk=1 nq=1 d=256 gqa=6 f16/f16", notReached}}
+	return r
+}
+
+func TestMedian(t *testing.T) {
+	for _, c := range []struct {
+		values      []float64
+		mid, spread float64
+	}{{nil, 0, 0}, {[]float64{3}, 3, 0}, {[]float64{4, 2}, 3, 2.0 / 3}, {[]float64{9, 10, 30}, 10, 2.1}, {[]float64{0, 0}, 0, 0}} {
+		mid, spread := median(c.values)
+		if mid != c.mid || math.Abs(spread-c.spread) > 1e-12 {
+			t.Errorf("%v: %g, %g, want %g, %g", c.values, mid, spread, c.mid, c.spread)
+		}
+	}
+	values := []float64{3, 1, 2}
+	if median(values); values[0] != 3 {
+		t.Error("the samples were reordered")
+	}
+}
+
+func TestBeyond(t *testing.T) {
+	for _, c := range []struct {
+		a, as, b, bs float64
+		want         bool
+	}{{101, 0, 100, 0, false}, {103, 0, 100, 0, true}, {105, 0.03, 100, 0.03, false}, {107, 0.03, 100, 0.03, true}, {50, 0, 100, 0, false}} {
+		if got := beyond(c.a, c.as, c.b, c.bs); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}
+
+func TestStored(t *testing.T) {
+	dir := t.TempDir()
+	r := sample()
+	files, err := r.Write(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if data, err := os.ReadFile(f); err != nil || len(data) == 0 {
+			t.Errorf("%s: %d bytes, %v", f, len(data), err)
+		}
+	}
+	got, err := Load(filepath.Join(dir, "nvidia-h200.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(r, got); d != "" {
+		t.Error(d)
+	}
+	for name, text := range map[string]string{"cut": `{"device": "x", "rows": [`, "empty": `{}`, "a row without times": `{"device":"x","rows":[{"nk":1,"nq":1,"d":64,"gqa":1}]}`} {
+		file := filepath.Join(dir, "bad.json")
+		if err := os.WriteFile(file, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Load(file); fault.Code(err) != fault.Usage {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestCompare(t *testing.T) {
+	before, now := sample(), sample()
+	for i := range now.Rows {
+		if now.Rows[i].NK == 131072 && now.Rows[i].NQ == 1 {
+			now.Rows[i].US *= 1.2 // beyond 2 × 4 %
+		}
+		if now.Rows[i].NK == 512 && now.Rows[i].NQ == 1 {
+			now.Rows[i].US *= 1.07 // within
+		}
+	}
+	now.EndToEnd[1].PerSecond = 120
+	changes, err := Compare(before, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var slower, faster []string
+	for _, c := range changes {
+		if c.Slower {
+			slower = append(slower, c.What)
+		}
+		if c.Faster {
+			faster = append(faster, c.What)
+		}
+	}
+	if len(changes) != 7 || strings.Join(slower, ";") != "nk=131072 nq=1 d=256 gqa=6 packed16/q4_0" || strings.Join(faster, ";") != "tg64 @ d4096 f16/f16" {
+		t.Errorf("%d changes, slower %v, faster %v", len(changes), slower, faster)
+	}
+	if err := Slower(changes); fault.Code(err) != fault.VerifyFailed || !strings.Contains(err.Error(), "× 1.20") {
+		t.Errorf("slower: %v", err)
+	}
+	if same, err := Compare(before, sample()); err != nil || Slower(same) != nil {
+		t.Errorf("a run is slower than itself: %v", err)
+	}
+	now.Device = "another"
+	if _, err := Compare(before, now); fault.Code(err) != fault.Usage {
+		t.Errorf("another device: %v", err)
+	}
+	if _, err := Compare(before, &Result{Device: before.Device}); fault.Code(err) != fault.Usage {
+		t.Errorf("nothing in common: %v", err)
+	}
+}
+
+func TestTargets(t *testing.T) {
+	scalar := sample()
+	got := map[string]Target{}
+	for _, x := range Targets(sample(), scalar) {
+		got[x.Over+" "+thousands(x.NK)+" "+thousands(x.NQ)] = x
+	}
+	for key, want := range map[string]struct {
+		ratio float64
+		met   bool
+	}{
+		"q8_0/q4_0 131,072 1":   {110.0 / 730, true},
+		"f16/f16 131,072 1":     {110.0 / 148, true},
+		"bytes floor 131,072 1": {110 / (131072 * 4 * 416 / 4e6), false},
+		"nq=1 131,072 4":        {150.0 / 110, true},
+		"q8_0/q4_0 16,384 512":  {0, false},
+	} {
+		if x := got[key]; math.Abs(x.Ratio-want.ratio) > 1e-9 || x.Met != want.met {
+			t.Errorf("%s: %+v, want %+v", key, x, want)
+		}
+	}
+	if len(got) != len(goals) {
+		t.Errorf("%d targets of %d", len(got), len(goals))
+	}
+}
+
+func TestParseShapes(t *testing.T) {
+	count := func(text string, cpu bool) (int, int) {
+		t.Helper()
+		sel, err := ParseShapes(text, cpu)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(sel.Shapes), len(sel.caches())
+	}
+	for text, want := range map[string]int{"": 12, "canonical": 12, "heads": 48, "all": 60, "small": 6, "nk=512": 3, "nk=512/nq=1,2/d=64,128/gqa=2,4": 8} {
+		if n, caches := count(text, false); n != want || caches != 7 {
+			t.Errorf("%q: %d shapes and %d caches, want %d and 7", text, n, caches, want)
+		}
+	}
+	if n, _ := count("", true); n != 6 {
+		t.Errorf("on a CPU: %d shapes", n)
+	}
+	if _, caches := count("v=q4_0", false); caches != 4 {
+		t.Errorf("one V type: %d caches, want 4", caches)
+	}
+	for _, bad := range []string{"nk", "nk=", "nk=-1", "nk=a", "x=1", "d=100", "v=q5_0", "canonical/nk=512", "/"} {
+		if _, err := ParseShapes(bad, false); fault.Code(err) != fault.Usage {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	for device, want := range map[string]string{"NVIDIA H200": "nvidia-h200", "AMD Radeon RX 7900 XTX": "amd-radeon-rx-7900-xtx", "Intel(R) Xeon(R) @ 2.0GHz": "intel-r-xeon-r-2-0ghz", "路": "device"} {
+		if got := Name(device); got != want {
+			t.Errorf("%s is %s, want %s", device, got, want)
+		}
+	}
+	for device, want := range map[string]float64{"AMD Radeon RX 7900 XTX": 960, "AMD Radeon RX 7900 XT": 800, "NVIDIA H200": 4800, "NVIDIA RTX 5090": 0} {
+		if p := PeakOf(device); (p == nil) != (want == 0) || p != nil && p.GBps != want {
+			t.Errorf("%s: %+v, want %g", device, p, want)
+		}
+	}
+}
+
+// TestGolden: page and pictures are byte for byte the stored ones; look at them before updating.
+func TestGolden(t *testing.T) {
+	r := sample()
+	var page, text bytes.Buffer
+	if err := r.Markdown(&page, "a.svg"); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Print(&text); err != nil {
+		t.Fatal(err)
+	}
+	for name, got := range map[string][]byte{
+		"page.md": page.Bytes(), "print.txt": text.Bytes(),
+		"times.svg": r.Times(Shape{D: 256, KVHeads: 4, GQA: 6}), "roofline.svg": r.Roofline(), "tokens.svg": r.Rates(),
+	} {
+		file := filepath.Join("testdata", name)
+		if *update {
+			if err := os.WriteFile(file, got, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(string(want), string(got)); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
+		if strings.HasSuffix(name, ".svg") {
+			d := xml.NewDecoder(bytes.NewReader(got))
+			for err = nil; err == nil; {
+				_, err = d.Token()
+			}
+			if !errors.Is(err, io.EOF) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+}

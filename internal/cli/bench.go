@@ -1,0 +1,287 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"dot4fa/internal/bench"
+	"dot4fa/internal/build"
+	"dot4fa/internal/fault"
+	"dot4fa/internal/lock"
+	"dot4fa/internal/nearest"
+	"dot4fa/internal/randmodel"
+	"dot4fa/internal/recipe"
+	"dot4fa/internal/vram"
+)
+
+// suites are what bench can measure.
+var suites = []string{"attention", "model"}
+
+// benchFlags are the flags of bench.
+type benchFlags struct {
+	suites  []string
+	shapes  string
+	device  string
+	repeat  int
+	least   time.Duration
+	within  time.Duration
+	out     string
+	from    string
+	compare string
+	targets bool
+	scalar  string
+
+	model  string
+	caches []string
+	depths []int
+	prompt int
+	gen    int
+
+	make    string
+	like    string
+	layers  int
+	weights string
+}
+
+func (a *app) bench() *cobra.Command {
+	o := &benchFlags{}
+	c := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure packed16 against the caches one would use instead",
+		Long: `Times the built tree on the device it was built for. The suite attention times
+single attention calls with test-backend-ops: packed16 with each V type next to
+q8_0 with the same V and to f16/f16, in one process, for a set of shapes. The suite
+model runs llama-bench with a given model on several caches and depths.
+
+Repetitions are interleaved; figures are medians, with the distance from the fastest
+to the slowest as their spread. Results go to JSON, a Markdown page and pictures in
+the directory --out, and a table to stdout. A shape whose baseline is faster is listed.
+
+--compare FILE holds the run against a stored one and ends with exit code 6 when
+something got slower beyond the spread of both. --from FILE takes a stored run instead
+of measuring. --make-model writes a model of random weights in the shape of a real
+one, for the suite model where no model is at hand.`,
+		Example: `  dot4fa bench
+  dot4fa bench --recipe cuda --shapes all --repeat 5 --out docs/bench
+  dot4fa bench --shapes nk=16384/nq=1,4/d=128/gqa=8/v=q4_0
+  dot4fa bench --compare docs/bench/nvidia-h200.json
+  dot4fa bench --from docs/bench/nvidia-h200.json --targets
+  dot4fa bench --make-model /tmp/m.gguf --layers-like qwen3-27b --layers 4
+  dot4fa bench --suite model --model /tmp/m.gguf --depth 0,8192,32768`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.runBench(cmd, o) },
+	}
+	f := c.Flags()
+	f.SortFlags = false
+	f.StringSliceVar(&o.suites, "suite", []string{"attention"}, "what to measure: "+strings.Join(suites, ", "))
+	f.StringVar(&o.shapes, "shapes", "", "`shapes` of attention: "+strings.Join(bench.Sets, ", ")+", or KEY=LIST/… (default: canonical, on a CPU small)")
+	f.StringVar(&o.device, "device", "", "ggml's `name` of the device (default: the recipe's first, as ROCm0)")
+	f.IntVar(&o.repeat, "repeat", 3, "repetitions, interleaved")
+	f.DurationVar(&o.least, "least", 250*time.Millisecond, "least `time` of one case in one repetition")
+	f.DurationVar(&o.within, "within", 0, "begin nothing new after this `time`, and report what there is")
+	f.StringVar(&o.out, "out", "", "`directory` for JSON, Markdown and pictures (default: .dot4fa/bench in the work tree)")
+	f.StringVar(&o.from, "from", "", "take this stored run instead of measuring, a `file`")
+	f.StringVar(&o.compare, "compare", "", "compare with this stored run, a `file`")
+	f.BoolVar(&o.targets, "targets", false, "also print the project's targets and what was measured")
+	f.StringVar(&o.scalar, "no-matrix", "", "for --targets: a stored run with matrix cores off, a `file`")
+	f.StringVar(&o.model, "model", "", "GGUF `file` for the suite model")
+	f.StringSliceVar(&o.caches, "cache", []string{"packed16/q4_0", "q8_0/q4_0", "f16/f16"}, "`K/V` types of the suite model")
+	f.IntSliceVar(&o.depths, "depth", []int{0, 4096, 16384, 32768}, "context depths of the suite model")
+	f.IntVar(&o.prompt, "prompt", 512, "prompt `tokens` of the suite model; 0 leaves the test out")
+	f.IntVar(&o.gen, "gen", 64, "generated `tokens` of the suite model; 0 leaves the test out")
+	f.StringVar(&o.make, "make-model", "", "write a model of random weights to this `file`, and do nothing else")
+	f.StringVar(&o.like, "layers-like", "qwen3-27b", "whose layers it has, a `name`")
+	f.IntVar(&o.layers, "layers", 0, "how many (default: the attention layers of the real model)")
+	f.StringVar(&o.weights, "weights", "q4_0", "their `type`: q4_0, q8_0, f16")
+	_ = c.MarkFlagDirname("out")
+	return c
+}
+
+func (a *app) runBench(cmd *cobra.Command, o *benchFlags) error {
+	if o.make != "" {
+		return a.makeModel(o)
+	}
+	if err := o.check(); err != nil {
+		return err
+	}
+	var before, scalar *bench.Result
+	var err error
+	for _, f := range []struct {
+		name string
+		into **bench.Result
+	}{{o.compare, &before}, {o.scalar, &scalar}} {
+		if f.name != "" {
+			if *f.into, err = bench.Load(f.name); err != nil {
+				return err
+			}
+		}
+	}
+	var r *bench.Result
+	out := o.out
+	if o.from != "" {
+		r, err = bench.Load(o.from)
+	} else {
+		r, out, err = a.measure(cmd.Context(), o)
+	}
+	if err != nil || r == nil {
+		return err
+	}
+	if out != "" {
+		files, err := r.Write(out)
+		if err != nil {
+			return err
+		}
+		for _, file := range files {
+			a.report.Say("wrote %s", file)
+		}
+	}
+	return a.printBench(o, r, before, scalar)
+}
+
+// printBench prints what was measured and what follows from it.
+func (a *app) printBench(o *benchFlags, r, before, scalar *bench.Result) error {
+	full := struct {
+		*bench.Result
+		Targets []bench.Target `json:"targets,omitempty"`
+		Changes []bench.Change `json:"changes,omitempty"`
+	}{Result: r}
+	var err error
+	if before != nil {
+		if full.Changes, err = bench.Compare(before, r); err != nil {
+			return err
+		}
+	}
+	if o.targets {
+		full.Targets = bench.Targets(r, scalar)
+	}
+	if a.json {
+		err = a.printJSON(full)
+	} else {
+		err = r.Print(a.Out)
+		if err == nil && full.Targets != nil {
+			fmt.Fprintln(a.Out)
+			err = bench.PrintTargets(a.Out, r, full.Targets)
+		}
+		if err == nil && before != nil {
+			fmt.Fprintln(a.Out)
+			err = bench.PrintChanges(a.Out, before, full.Changes)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if err := r.Broken(); err != nil && o.from == "" {
+		return err
+	}
+	return bench.Slower(full.Changes)
+}
+
+// measure runs the suites. It returns where the results go; no result with
+// --dry-run.
+func (a *app) measure(ctx context.Context, o *benchFlags) (*bench.Result, string, error) {
+	run, err := a.run()
+	if err != nil {
+		return nil, "", err
+	}
+	defer run.Close()
+	commit := version()
+	if l, err := lock.Read(filepath.Join(run.Work, lock.Name)); err == nil && l.Tool != "" {
+		commit = l.Tool
+	}
+	b := &bench.Bench{Bin: build.TreeOf(run.Work).Bin(), Recipe: a.recipe, Backend: run.Recipe.Backend, Kernel: run.Recipe.Kernel,
+		Device: o.device, Commit: commit, Repeat: o.repeat, Least: o.least, Within: o.within, Report: a.report}
+	sel, err := bench.ParseShapes(o.shapes, run.Recipe.Backend == recipe.CPU || o.device == "CPU")
+	if err != nil {
+		return nil, "", err
+	}
+	m := bench.ModelRun{File: o.model, Depths: o.depths, Prompt: o.prompt, Gen: o.gen}
+	for _, c := range o.caches {
+		p, err := vram.ParsePair(c)
+		if err != nil {
+			return nil, "", err
+		}
+		m.Caches = append(m.Caches, p)
+	}
+	plan := bench.Plan{Model: m, Shapes: sel, Suites: o.suites}
+	if a.dryRun {
+		for _, c := range b.Commands(plan) {
+			fmt.Fprintln(a.Out, c)
+		}
+		return nil, "", nil
+	}
+	out := o.out
+	if out == "" {
+		out = filepath.Join(run.Work, ".dot4fa", "bench")
+	}
+	r, err := b.Run(ctx, plan)
+	return r, out, err
+}
+
+func (o *benchFlags) check() error {
+	for _, s := range o.suites {
+		if !slices.Contains(suites, s) {
+			hint := ""
+			if near := nearest.Hint(s, suites); near != "" {
+				hint = near + "? "
+			}
+			return fault.New(fault.Usage, "there is no suite %s", s).Hintf("%ssuites: %s", hint, strings.Join(suites, ", "))
+		}
+	}
+	switch {
+	case len(o.suites) == 0:
+		return fault.New(fault.Usage, "--suite is empty").Hintf("suites: %s", strings.Join(suites, ", "))
+	case o.repeat < 1 || o.repeat > 1000:
+		return fault.New(fault.Usage, "--repeat must be from 1 to 1000, not %d", o.repeat).Hintf("3 is usual")
+	case o.least < time.Millisecond || o.least > time.Minute:
+		return fault.New(fault.Usage, "--least must be from 1ms to 1m, not %s", o.least).Hintf("leave it out for 250ms")
+	case o.scalar != "" && !o.targets:
+		return fault.New(fault.Usage, "--no-matrix is for --targets").Hintf("give both")
+	case slices.Contains(o.suites, "model") && o.from == "":
+		return o.checkModel()
+	}
+	return nil
+}
+
+func (o *benchFlags) checkModel() error {
+	switch {
+	case o.model == "":
+		return fault.New(fault.Usage, "the suite model needs a model").Hintf("--model FILE; --make-model FILE writes one of random weights")
+	case o.prompt < 0 || o.gen < 0 || o.prompt+o.gen == 0:
+		return fault.New(fault.Usage, "--prompt %d and --gen %d leave nothing to measure", o.prompt, o.gen).Hintf("leave them out for 512 and 64")
+	case len(o.depths) == 0 || slices.Min(o.depths) < 0:
+		return fault.New(fault.Usage, "--depth takes numbers from 0").Hintf("for example --depth 0,8192")
+	}
+	if _, err := os.Stat(o.model); err != nil {
+		return fault.New(fault.Usage, "cannot read the model: %w", err).Hintf("name a GGUF file with --model")
+	}
+	return nil
+}
+
+// makeModel writes the model of --make-model.
+func (a *app) makeModel(o *benchFlags) error {
+	shape, err := randmodel.ByName(o.like)
+	if err != nil {
+		return err
+	}
+	n := o.layers
+	if n == 0 {
+		n = shape.Layers
+	}
+	if a.dryRun {
+		a.note("it would write %d layers of %s to %s; there is nothing to run", n, shape.Name, o.make)
+		return nil
+	}
+	a.report.Status("bench  writing %d layers of %s", n, shape.Name)
+	if err := randmodel.Make(o.make, shape, n, o.weights); err != nil {
+		return err
+	}
+	a.report.Clear()
+	_, err = fmt.Fprintln(a.Out, o.make)
+	return err
+}
