@@ -2,8 +2,9 @@
 package build
 
 import (
+	"maps"
 	"path/filepath"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -35,6 +36,18 @@ func (t Tree) Bin() string { return filepath.Join(t.Dir, "bin") }
 // tree has no git of its own and may lie inside another repository, so what
 // upstream would ask git for is passed in and git is kept out of it.
 func (t Tree) ConfigureCommand(r *recipe.Recipe, tools toolchain.Set) shell.Command {
+	entries := cacheEntries(r, tools)
+	args := []string{"-S", t.Source, "-B", t.Dir, "-G", generator}
+	for _, k := range slices.Sorted(maps.Keys(entries)) {
+		args = append(args, "-D"+k+"="+entries[k])
+	}
+	return shell.Command{Env: environment(r, tools), Path: program(tools.CMake, "cmake"), Args: args}
+}
+
+const generator = "Ninja"
+
+// cacheEntries is all that CMake is told about r.
+func cacheEntries(r *recipe.Recipe, tools toolchain.Set) map[string]string {
 	entries := map[string]string{
 		"LLAMA_BUILD_NUMBER": buildNumber(r.Upstream.Tag),
 		"LLAMA_BUILD_COMMIT": shortCommit(r.Upstream.Commit) + "-dot4fa",
@@ -64,16 +77,7 @@ func (t Tree) ConfigureCommand(r *recipe.Recipe, tools toolchain.Set) shell.Comm
 	for k, v := range r.CMake { // the recipe has the last word
 		entries[k] = v
 	}
-	keys := make([]string, 0, len(entries))
-	for k := range entries {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
-	args := []string{"-S", t.Source, "-B", t.Dir, "-G", "Ninja"}
-	for _, k := range keys {
-		args = append(args, "-D"+k+"="+entries[k])
-	}
-	return shell.Command{Env: environment(r, tools), Path: program(tools.CMake, "cmake"), Args: args}
+	return entries
 }
 
 // CompileCommand returns the command that builds targets (all when empty).

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -146,11 +147,17 @@ func (a *app) printBuilt(d *pipeline.Done) error {
 	if d.Nothing() {
 		a.report.Say("nothing to do: the build is up to date")
 	}
-	if d.Command != "" {
-		a.report.Say("run it with:")
-		fmt.Fprintln(a.Out, d.Command)
+	if d.Command == "" {
+		return nil
 	}
-	return nil
+	if d.CompileOnly {
+		a.report.Say("built with a compile-only toolchain: nothing of it runs here, where ROCm's libraries are stubs")
+		a.report.Say("pack it with dot4fa dist, and on a machine with ROCm's %s run:", strings.Join(d.Libraries.FromRoot, ", "))
+	} else {
+		a.report.Say("run it with:")
+	}
+	_, err := fmt.Fprintln(a.Out, d.Command)
+	return err
 }
 
 func (a *app) clean() *cobra.Command {

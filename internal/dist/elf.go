@@ -3,15 +3,16 @@ package dist
 import (
 	"bytes"
 	"debug/elf"
+	"errors"
 	"os"
 	"path"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"sort"
 	"strings"
 
 	"dot4fa/internal/fault"
+	"dot4fa/internal/loader"
 )
 
 // origin is the relative rpath of everything in an archive: programs and
@@ -35,31 +36,16 @@ func read(file, name string) (*object, error) {
 	if err != nil {
 		return nil, fault.New(fault.Environment, "cannot read what was built: %w", err).At("%s", file).Hintf("run dot4fa build again")
 	}
-	f, err := elf.NewFile(bytes.NewReader(data))
-	if err != nil || f.Type != elf.ET_EXEC && f.Type != elf.ET_DYN {
+	f, err := loader.Parse(bytes.NewReader(data))
+	if errors.Is(err, loader.ErrKind) {
 		return nil, fault.New(fault.Environment, "not a program or library in ELF format").At("%s", file).
 			Hintf("dist packs what was built on Linux; on other systems copy the build's bin directory")
 	}
-	defer f.Close()
-	o := &object{name: name, data: data, machine: f.Machine, class: f.Class}
-	if o.needed, err = f.ImportedLibraries(); err != nil {
+	if err != nil {
 		return nil, damaged(file, err)
 	}
-	imported, err := f.ImportedSymbols()
-	if err != nil && !noSymbols(err) {
-		return nil, damaged(file, err)
-	}
-	for _, s := range imported {
-		if reVersion.MatchString(s.Version) {
-			o.symbols = append(o.symbols, s.Version)
-		}
-	}
-	return o, nil
+	return &object{name: name, data: data, machine: f.Machine, class: f.Class, needed: f.Needed, symbols: f.Symbols}, nil
 }
-
-// reVersion matches the symbol versions that decide on which systems a program
-// starts.
-var reVersion = regexp.MustCompile(`^(GLIBC|GLIBCXX|CXXABI|GCC)_[0-9.]+$`)
 
 func noSymbols(err error) bool { return err == elf.ErrNoSymbols }
 

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"dot4fa/internal/build"
 	"dot4fa/internal/fault"
 	"dot4fa/internal/lock"
 	"dot4fa/internal/series"
@@ -71,7 +72,7 @@ func (r *Run) onlyOurs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	known := map[string]bool{lock.Name: true}
+	known := map[string]bool{lock.Name: true, build.PresetsFile: build.TreeOf(r.Work).OwnsPresets()}
 	var list []string
 	for _, f := range files {
 		known[f.Path] = true

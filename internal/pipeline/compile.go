@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"dot4fa/internal/lock"
 	"dot4fa/internal/recipe"
 	"dot4fa/internal/shell"
+	"dot4fa/internal/toolchain"
 )
 
 func (r *Run) configure(ctx context.Context, d *Done) error {
@@ -46,12 +48,26 @@ func (r *Run) configure(ctx context.Context, d *Done) error {
 		if err := r.record(l, lock.Stage{Name: stageCMake, Fingerprint: want.cmake}, lock.Stage{Name: stageConfigure, Fingerprint: want.whole}); err != nil {
 			return "", err
 		}
+		if err := r.presets(tree, tools); err != nil {
+			return "", err
+		}
 		launcher := "no compiler cache found"
 		if t := tools.Launcher; t.Found() {
 			launcher = "compiler cache " + filepath.Base(t.Path)
 		}
 		return fmt.Sprintf("%s, %s, log %s", r.Recipe.Backend, launcher, log), nil
 	})
+}
+
+// presets leaves the configuration for those who drive CMake themselves. A file
+// of their own stays as it is.
+func (r *Run) presets(tree build.Tree, tools toolchain.Set) error {
+	err := tree.WritePresets(r.Recipe, tools, build.ChooseJobs(r.Recipe.Backend, 0))
+	if errors.Is(err, build.ErrOwnPresets) {
+		r.Report.Say("dot4fa: note: %s is not dot4fa's and stays as it is", filepath.Join(r.Work, build.PresetsFile))
+		return nil
+	}
+	return environment(err, r.Work, "cannot write the CMake presets")
 }
 
 // configured reports whether CMake has left what a build starts from.
@@ -93,7 +109,7 @@ func (r *Run) build(ctx context.Context, d *Done, o BuildOptions) error {
 	}
 	d.Programs = programs(tree, targets)
 	d.Command = runCommand(r.Recipe, d.Programs)
-	return nil
+	return r.libraries(ctx, d)
 }
 
 // recordBuild notes in the lock that targets are built from what it describes.

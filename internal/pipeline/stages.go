@@ -8,6 +8,7 @@ import (
 
 	"dot4fa/internal/build"
 	"dot4fa/internal/fault"
+	"dot4fa/internal/loader"
 	"dot4fa/internal/progress"
 	"dot4fa/internal/series"
 )
@@ -25,6 +26,9 @@ type Done struct {
 	Compiled *build.Compiled `json:"compiled,omitempty"` // of build
 	Programs []string        `json:"programs,omitempty"` // of build
 	Command  string          `json:"command,omitempty"`  // runs the result
+
+	Libraries   *loader.Report `json:"libraries,omitempty"`    // what the programs load
+	CompileOnly bool           `json:"compile_only,omitempty"` // the programs cannot run on this machine
 
 	report *progress.Reporter
 }
