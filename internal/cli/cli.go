@@ -190,17 +190,18 @@ func (a *app) run() (*pipeline.Run, error) {
 		location = os.Getenv("DOT4FA_UPSTREAM")
 	}
 	return pipeline.New(pipeline.Options{
-		Recipe:   r,
-		Assets:   assets,
-		Work:     abs,
-		Upstream: location,
-		Flags:    globalFlags(a, abs),
-		Copy:     copyRoot,
-		DryRun:   a.dryRun,
-		Out:      a.Out,
-		Report:   a.report,
-		Machine:  a.machine(),
-		Version:  version(),
+		Recipe:       r,
+		Assets:       assets,
+		Work:         abs,
+		Upstream:     location,
+		Flags:        globalFlags(a, abs),
+		Copy:         copyRoot,
+		DryRun:       a.dryRun,
+		Out:          a.Out,
+		Report:       a.report,
+		Machine:      a.machine(),
+		TargetsGiven: a.gpuTargets != nil,
+		Version:      version(),
 	}), nil
 }
 

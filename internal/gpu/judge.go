@@ -20,7 +20,7 @@ func (f Found) Judge(on machine.System, r *recipe.Recipe, given bool) finding.Li
 		return l
 	}
 	f.judgeAccess(&l, on)
-	seen := f.judgeOverrides(&l, on)
+	seen := f.judgeOverrides(&l, on, r)
 	f.judgeTargets(&l, seen, r, given)
 	return l
 }
@@ -96,7 +96,8 @@ func (f Found) judgeAccess(l *finding.List, on machine.System) {
 	}
 	if f.Why == NotPassed {
 		l.Fail("gpu access", fmt.Sprintf("the kernel shows the GPU and there is no %s: this container was not given it", strings.Join(missing, ", ")),
-			"start the container with --device /dev/kfd --device /dev/dri --group-add keep-groups (podman) or --group-add video --group-add render (docker)",
+			"docker run --device /dev/kfd --device /dev/dri --group-add $(stat -c %g /dev/kfd) ...",
+			"podman run --device /dev/kfd --device /dev/dri --group-add keep-groups ...",
 			"outside of a container: sudo modprobe amdgpu")
 		return
 	}
@@ -107,7 +108,7 @@ func (f Found) judgeAccess(l *finding.List, on machine.System) {
 	switch {
 	case len(groups) == 0:
 		l.Fail("gpu access", evidence+": the mode would allow it, so a container or a security module forbids it",
-			"start the container with --device /dev/kfd --device /dev/dri", "sudo udevadm trigger --subsystem-match=kfd, where the groups were made later")
+			"docker run --device /dev/kfd --device /dev/dri --group-add $(stat -c %g /dev/kfd) ...", "sudo udevadm trigger --subsystem-match=kfd, where the groups were made later")
 	case added(on, groups):
 		l.Fail("gpu access", fmt.Sprintf("%s; /etc/group has %s in %s, this login does not", evidence, on.User.Name, strings.Join(groups, ", ")),
 			"log out and in again", "newgrp "+groups[0])
@@ -128,7 +129,7 @@ func added(on machine.System, groups []string) bool {
 
 // judgeOverrides looks at the variables that change what a program sees, and
 // returns the GPUs as it sees them.
-func (f Found) judgeOverrides(l *finding.List, on machine.System) []GPU {
+func (f Found) judgeOverrides(l *finding.List, on machine.System, r *recipe.Recipe) []GPU {
 	seen := slices.Clone(f.GPUs)
 	slices.SortStableFunc(seen, func(a, b GPU) int { // as HIP counts them
 		switch {
@@ -147,7 +148,7 @@ func (f Found) judgeOverrides(l *finding.List, on machine.System) []GPU {
 		}
 		kept, ok := visible(seen, v)
 		if ok && len(kept) == 0 {
-			l.Fail("gpu overrides", fmt.Sprintf("%s=%s hides every GPU: there are %d, counted from 0", name, v, len(seen)), "unset "+name, "export "+name+"=0")
+			l.Fail("gpu overrides", fmt.Sprintf("%s=%s hides every GPU: there %s, counted from 0", name, v, number(len(seen))), "unset "+name, "export "+name+"=0")
 			return nil
 		}
 		if ok {
@@ -161,24 +162,40 @@ func (f Found) judgeOverrides(l *finding.List, on machine.System) []GPU {
 			l.Fail("gpu overrides", fmt.Sprintf("HSA_OVERRIDE_GFX_VERSION=%s is no version such as 11.0.0", v), "unset HSA_OVERRIDE_GFX_VERSION")
 			return seen
 		}
-		changed := false
-		for i := range seen {
-			changed = changed || seen[i].Target != target
-			if f.Source == Kernel {
-				seen[i].Target = target
-			}
-		}
 		say = append(say, "HSA_OVERRIDE_GFX_VERSION="+v)
-		if changed {
-			l.Warn("gpu overrides", fmt.Sprintf("HSA_OVERRIDE_GFX_VERSION=%s: programs take %s for %s, and run code for %s on it", v, f.list(), target, target),
-				"unset HSA_OVERRIDE_GFX_VERSION, and build for the GPU that is there with --gpu-targets")
-			return seen
+		if f.Source == Kernel && slices.ContainsFunc(seen, func(g GPU) bool { return g.Target != target }) {
+			return pass(l, seen, target, v, r)
 		}
 	}
 	if len(say) > 0 {
 		l.OK("gpu overrides", strings.Join(say, ", "))
 	}
 	return seen
+}
+
+// pass makes every GPU pass for target, as HSA_OVERRIDE_GFX_VERSION=v does.
+func pass(l *finding.List, seen []GPU, target, v string, r *recipe.Recipe) []GPU {
+	what := fmt.Sprintf("HSA_OVERRIDE_GFX_VERSION=%s: programs take %s for %s", v, seen[0], target)
+	if runs(r, seen[0].Target) && !runs(r, target) {
+		l.Fail("gpu overrides", what+", and find no code for that", "unset HSA_OVERRIDE_GFX_VERSION")
+		return nil
+	}
+	l.Warn("gpu overrides", what+" and run code for that on it", "unset HSA_OVERRIDE_GFX_VERSION, and build for the GPU that is there: dot4fa build --gpu-targets "+seen[0].Target)
+	for i := range seen {
+		seen[i].Target = target
+	}
+	return seen
+}
+
+func runs(r *recipe.Recipe, gpu string) bool {
+	return slices.ContainsFunc(r.GPUTargets, func(t string) bool { return Runs(t, gpu) })
+}
+
+func number(gpus int) string {
+	if gpus == 1 {
+		return "is 1"
+	}
+	return "are " + strconv.Itoa(gpus)
 }
 
 // visible applies a list of indices; false when it holds something else, such as
@@ -252,7 +269,7 @@ func (f Found) judgeTargets(l *finding.List, seen []GPU, r *recipe.Recipe, given
 				"dot4fa build --gpu-targets "+strings.Join(supported(seen), ","))
 		} else {
 			l.Fail("gpu target", fmt.Sprintf("%s, and the GPU here is %s: packed16 needs the DOT4 instructions of RDNA3 or newer (%s)", what, g, strings.Join(recipe.HIPTargets, ", ")),
-				"dot4fa build --recipe cpu", "llama.cpp as it is")
+				"build llama.cpp as it is for this GPU", "dot4fa build --recipe cpu")
 		}
 	case len(unfit) > 0:
 		keep := make([]string, 0, len(fit))

@@ -30,17 +30,18 @@ import (
 
 // Options describe a run.
 type Options struct {
-	Recipe   *recipe.Recipe
-	Assets   fs.FS    // kernels/, patches/, recipes/, templates/
-	Work     string   // the work tree, absolute
-	Upstream string   // URL, repository or directory; empty for the recipe's URL
-	Copy     string   // the working copy Assets come from, "" for embedded ones
-	Flags    []string // global flags for printed dot4fa commands
-	DryRun   bool     // print commands to Out instead of running stages
-	Out      io.Writer
-	Report   *progress.Reporter
-	Machine  machine.System // where tools are looked for
-	Version  string         // of dot4fa, for the lock
+	Recipe       *recipe.Recipe
+	Assets       fs.FS    // kernels/, patches/, recipes/, templates/
+	Work         string   // the work tree, absolute
+	Upstream     string   // URL, repository or directory; empty for the recipe's URL
+	Copy         string   // the working copy Assets come from, "" for embedded ones
+	Flags        []string // global flags for printed dot4fa commands
+	DryRun       bool     // print commands to Out instead of running stages
+	Out          io.Writer
+	Report       *progress.Reporter
+	Machine      machine.System // where tools are looked for
+	TargetsGiven bool           // the GPU targets come from --gpu-targets and not from the recipe
+	Version      string         // of dot4fa, for the lock
 }
 
 // Run is the state of one dot4fa invocation: what it looked up is looked up once.

@@ -99,6 +99,7 @@ func (r *Run) Build(ctx context.Context, o BuildOptions) (*Done, error) {
 	if err := r.Tools(ctx).Require(r.Recipe); err != nil {
 		return nil, err
 	}
+	r.sayGPUs(ctx)
 	return r.locked(ctx, r.fetch, r.apply, r.remark, r.configure, func(ctx context.Context, d *Done) error {
 		return r.build(ctx, d, o)
 	})

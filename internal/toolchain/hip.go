@@ -73,8 +73,8 @@ func (s Set) judgeClang(l *finding.List, r *recipe.Recipe) {
 		l.Warn("hip compiler", fmt.Sprintf("%s %s; the recipe compiles with %s (%s)", what, bad.Fault, bad.Lower, bad.Source))
 	default:
 		l.Fail("hip compiler", fmt.Sprintf("%s %s: %s", what, bad.Fault, bad.Source),
-			"use another release of ROCm: ROCM_PATH=/opt/rocm-7.2.1",
-			fmt.Sprintf("a recipe that extends %s, with CMAKE_HIP_FLAGS_RELEASE: %s -DNDEBUG under cmake (slower kernels)", r.Name, bad.Lower))
+			s.otherRelease(bad),
+			fmt.Sprintf(`printf 'name: slow\nsummary: device code at %[2]s\nextends: %[1]s\ncmake:\n  CMAKE_HIP_FLAGS_RELEASE: %[2]s -DNDEBUG\n' > slow.yaml && dot4fa build --recipe slow.yaml`, r.Name, bad.Lower))
 	}
 	if rocm.Bundler.Found() {
 		l.OK("offload bundler", rocm.Bundler.Path)
@@ -89,6 +89,16 @@ func (s Set) judgeClang(l *finding.List, r *recipe.Recipe) {
 	}
 	s.judgeBitcode(l, r.GPUTargets)
 	s.judgeHeaders(l)
+}
+
+// otherRelease names an installation whose compiler is not b.
+func (s Set) otherRelease(b *BadCompiler) string {
+	for _, o := range s.Others {
+		if o.LLVM != s.ROCm.LLVM && !o.HIP.Less(MinHIP) {
+			return "export ROCM_PATH=" + o.Root
+		}
+	}
+	return "install another release than " + strings.Join(b.Releases, " and ") + ", and name it with ROCM_PATH"
 }
 
 // missingTool mends a part of the compiler: AMD's packages have them all in one.
@@ -134,19 +144,19 @@ func (s Set) judgeBitcode(l *finding.List, targets []string) {
 // judgeHeaders checks that the newest GCC that clang will choose has C++ headers:
 // clang goes by the directory of the C compiler, which comes without them.
 func (s Set) judgeHeaders(l *finding.List) {
-	for _, triple := range []string{"x86_64-linux-gnu", "aarch64-linux-gnu"} {
+	for _, triple := range s.on.Glob("/usr/lib/gcc/*-linux*") {
 		newest := 0
-		for _, dir := range s.on.Glob(path.Join("/usr/lib/gcc", triple, "*")) {
+		for _, dir := range s.on.Glob(triple + "/*") {
 			if n, err := strconv.Atoi(path.Base(dir)); err == nil && n > newest && s.on.IsFile(path.Join(dir, "crtbegin.o")) {
 				newest = n
 			}
 		}
 		if newest == 0 {
-			continue
+			continue // no GCC, or one whose directories are named otherwise
 		}
 		dir := fmt.Sprintf("/usr/include/c++/%d", newest)
 		if !s.on.IsDir(dir) {
-			l.Fail("c++ headers", fmt.Sprintf("clang takes GCC %d in /usr/lib/gcc/%s/%d, whose C++ headers (%s) are missing: \"'cmath' file not found\"", newest, triple, newest, dir),
+			l.Fail("c++ headers", fmt.Sprintf("clang takes the newest GCC, %s/%d, and its C++ headers (%s) are missing: \"'cmath' file not found\"", triple, newest, dir),
 				s.on.install(strconv.Itoa(newest), names{"libstdc++-%-dev", "libstdc++-devel", "gcc", "libstdc++-devel"}))
 			return
 		}
@@ -173,9 +183,9 @@ func (s Set) judgeMixture(l *finding.List) {
 		}
 	}
 	if len(other) > 0 {
-		evidence := fmt.Sprintf("%s names %s", rocm.From, rocm.Root)
-		if rocm.From == rocm.Root {
-			evidence = "the ROCm in use is " + rocm.Root
+		evidence := "the ROCm to use is " + rocm.Root
+		if rocm.From != rocm.Root {
+			evidence += ", from " + rocm.From
 		}
 		if rocm.Version != "" {
 			evidence += " (" + string(rocm.Version) + ")"
@@ -218,9 +228,17 @@ func (s Set) judgeBLAS(l *finding.List, targets []string) {
 	for _, t := range targets {
 		if len(s.on.Glob(path.Join(dir, "*"+t+"*"))) == 0 {
 			l.Warn("rocblas kernels", fmt.Sprintf("%s has none for %s: rocBLAS ends the program with \"Cannot read TensileLibrary\" when it is needed", dir, t),
-				s.on.complete(s.ROCm, "rocblas"), "on an RDNA3 GPU, run with HSA_OVERRIDE_GFX_VERSION=11.0.0 and build for gfx1100")
+				s.blasMend(t)...)
 			return
 		}
 	}
 	l.OK("rocblas kernels", dir)
+}
+
+func (s Set) blasMend(target string) []string {
+	mend := []string{s.on.complete(s.ROCm, "rocblas")}
+	if strings.HasPrefix(target, "gfx11") {
+		mend = append(mend, "dot4fa build --gpu-targets gfx1100, and run with HSA_OVERRIDE_GFX_VERSION=11.0.0")
+	}
+	return mend
 }

@@ -49,7 +49,7 @@ func (s Set) judgeHost(l *finding.List, backend recipe.Backend) {
 			l.Fail(t.check, "no "+t.tool.Name+" on PATH", mend)
 		case strings.HasPrefix(path.Base(t.tool.Path), "hipcc"):
 			l.Fail(t.check, fmt.Sprintf("%s is %s: upstream then compiles everything with hipcc, its CPU code too", t.tool.Name, t.tool.Path),
-				"unset CC CXX: HIP code gets its own compiler")
+				"unset CC CXX")
 		default:
 			l.OK(t.check, t.tool.String())
 		}
@@ -72,7 +72,7 @@ func (t Tool) String() string {
 func (s Set) judgeCUDA(l *finding.List) {
 	if !s.NVCC.Found() {
 		l.Fail("nvcc", "this recipe builds for NVIDIA GPUs and no nvcc was found",
-			"install the CUDA toolkit, or name it with CUDACXX=/path/to/nvcc", "without a GPU: --recipe cpu")
+			"install the CUDA toolkit", "export CUDACXX=/path/to/nvcc", wayOut)
 		return
 	}
 	l.OK("nvcc", s.NVCC.String())

@@ -3,6 +3,8 @@ package toolchain
 import (
 	"slices"
 	"strings"
+
+	"dot4fa/internal/machine"
 )
 
 // manager is a distribution's package manager.
@@ -33,6 +35,7 @@ var hostPackages = map[string]names{
 	"cc":       same("gcc"),
 	"cxx":      {"g++", "gcc-c++", "gcc", "gcc-c++"},
 	"launcher": same("ccache"),
+	"git":      same("git"),
 	"bundler":  {"clang-tools-%", "clang-tools-extra", "clang", "clang-tools"},
 	"lld":      {"lld-%", "lld", "lld", "lld"},
 }
@@ -67,6 +70,12 @@ var rocmPackages = map[Layout]map[string]names{
 		"AMDDeviceLibs":  {"rocm-device-libs-%", "rocm-device-libs", "rocm-device-libs", "rocm-device-libs"},
 		"clang":          {"clang-% clang-tools-% lld-%", "rocm-clang rocm-lld", "rocm-llvm", "clang lld"},
 	},
+}
+
+// Install returns the command that installs a program on a machine, or says what
+// to install where its package manager is not known.
+func Install(on machine.System, program string) string {
+	return finder{on}.install("", hostPackages[program])
 }
 
 // install returns the command that installs the packages, or says what to

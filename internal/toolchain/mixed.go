@@ -85,12 +85,17 @@ func (s finder) traces() []string {
 			out = append(out, v+"="+dir+" "+s.lacks(dir))
 		}
 	}
+	seen := map[string]bool{}
 	for _, dir := range append([]string{"/opt/rocm"}, s.versioned("/opt/rocm-*", "/opt/rocm/core-*")...) {
-		if to := s.Resolve(dir); to != dir && !s.IsDir(dir) {
-			out = append(out, fmt.Sprintf("%s leads to %s, which does not exist", dir, to))
-		} else if s.IsDir(dir) {
+		to := s.Resolve(dir)
+		switch {
+		case seen[to]:
+		case s.IsDir(dir):
 			out = append(out, dir+" "+s.lacks(dir))
+		case to != dir:
+			out = append(out, fmt.Sprintf("%s leads to %s, which does not exist", dir, to))
 		}
+		seen[to] = true
 	}
 	return out
 }
@@ -101,7 +106,7 @@ func (s finder) lacks(dir string) string {
 	case !s.IsDir(dir):
 		return "does not exist"
 	case s.hasRuntime(dir):
-		return "has the HIP runtime and not its CMake package (lib/cmake/hip): the development packages are missing"
+		return "has what HIP programs run with and no lib/cmake/hip: the development packages are missing"
 	}
 	return "holds no ROCm: there is no lib/cmake/hip/hip-config.cmake"
 }

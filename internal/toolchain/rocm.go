@@ -52,6 +52,18 @@ type ROCm struct {
 // Found reports whether there is any ROCm.
 func (r ROCm) Found() bool { return r.Root != "" }
 
+// Bin returns the directories with r's programs.
+func (r ROCm) Bin() []string {
+	if !r.Found() {
+		return nil
+	}
+	dirs := []string{path.Join(r.Root, "bin"), path.Join(r.Root, "llvm/bin"), path.Join(r.Root, "lib/llvm/bin")}
+	if r.Clang.Found() {
+		dirs = append(dirs, path.Dir(r.Clang.Path))
+	}
+	return dirs
+}
+
 // Package is a CMake package that upstream's HIP build asks for, by itself or
 // through another one.
 type Package struct {

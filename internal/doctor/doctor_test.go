@@ -1,0 +1,141 @@
+package doctor_test
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+
+	"dot4fa/internal/fault"
+	"dot4fa/internal/finding"
+)
+
+var update = flag.Bool("update", false, "write what doctor says into the set-ups and the table in docs/doctor.md")
+
+const table = "../../docs/doctor.md"
+
+// Every set-up: doctor says of it what it must, word for word, and the table in
+// the documentation says so too.
+func TestSetups(t *testing.T) {
+	files, err := filepath.Glob("testdata/cases/*.txtar")
+	must(t, err)
+	rows := make([]row, len(files))
+	t.Run("group", func(t *testing.T) { one(t, files, rows) })
+	if t.Failed() {
+		return
+	}
+	var broken, whole []row
+	for _, r := range rows {
+		if n := r.findings.Count(finding.OK); n == len(r.findings) {
+			whole = append(whole, r)
+		} else {
+			broken = append(broken, r)
+		}
+	}
+	if len(broken) < 20 || len(whole) < 5 {
+		t.Errorf("%d broken and %d whole set-ups; there were 20 and 5", len(broken), len(whole))
+	}
+	had, err := os.ReadFile(table)
+	must(t, err)
+	want := document(had, whole, broken)
+	if bytes.Equal(had, want) {
+		return
+	}
+	if *update {
+		must(t, os.WriteFile(table, want, 0o644))
+		return
+	}
+	t.Errorf("the table in docs/doctor.md is not current: go test ./internal/doctor -update writes it")
+}
+
+// one examines each set-up by itself. Most of the time goes into making files.
+func one(t *testing.T, files []string, rows []row) {
+	for i, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			t.Parallel()
+			s := load(t, file)
+			r := examine(s)
+			got := s.said(r)
+			if got != s.want && *update {
+				rewrite(t, file, got)
+			} else if got != s.want {
+				t.Errorf("%s\ndoctor said:\n%s\nit must say:\n%s", s.title, got, s.want)
+			}
+			failed := r.Findings.Count(finding.Fail) > 0
+			if failed != (fault.Code(r.Err()) == fault.Environment) || failed == r.OK {
+				t.Errorf("with %d failures the error is %v", r.Findings.Count(finding.Fail), r.Err())
+			}
+			for _, f := range r.Findings {
+				if f.Status == finding.Fail && len(f.Mend) == 0 {
+					t.Errorf("%s failed and nothing mends it", f.Check)
+				}
+			}
+			rows[i] = row{s, r.Findings}
+		})
+	}
+}
+
+// rewrite replaces the want of a set-up.
+func rewrite(t *testing.T, file, want string) {
+	a, err := txtar.ParseFile(file)
+	must(t, err)
+	kept := a.Files[:0]
+	for _, f := range a.Files {
+		if f.Name != "want" {
+			kept = append(kept, f)
+		}
+	}
+	a.Files = append(kept, txtar.File{Name: "want", Data: []byte(want)})
+	must(t, os.WriteFile(file, txtar.Format(a), 0o644))
+}
+
+// row is a set-up and what doctor said of it.
+type row struct {
+	s        *setup
+	findings finding.List
+}
+
+const begin, end = "<!-- set-ups: made by go test ./internal/doctor -update -->\n", "<!-- end of the set-ups -->\n"
+
+// document puts the table of set-ups between the marks of a page.
+func document(page []byte, whole, broken []row) []byte {
+	head, rest, ok := strings.Cut(string(page), begin)
+	_, tail, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		return page
+	}
+	var b strings.Builder
+	b.WriteString(head + begin + "\n| set-up | check | what doctor says | what mends it |\n|---|---|---|---|\n")
+	for _, r := range broken {
+		title := r.s.title
+		if r.s.source != "" {
+			title = "[" + title + "](" + r.s.source + ")"
+		}
+		for _, f := range r.findings {
+			if f.Status != finding.OK {
+				b.WriteString("| " + title + " | " + string(f.Status) + ": " + f.Check + " | " + cell(f.Evidence) + " | " + code(f.Mend) + " |\n")
+				title = ""
+			}
+		}
+	}
+	b.WriteString("\nNothing to say of these, which are as they should be:\n\n")
+	for _, r := range whole {
+		b.WriteString("- " + r.s.title + "\n")
+	}
+	b.WriteString("\n" + end + tail)
+	return []byte(b.String())
+}
+
+func cell(s string) string { return strings.NewReplacer("|", `\|`, "*", `\*`, "_", `\_`).Replace(s) }
+
+func code(mends []string) string {
+	var out []string
+	for _, m := range mends {
+		out = append(out, "`"+strings.ReplaceAll(m, "|", `\|`)+"`")
+	}
+	return strings.Join(out, "<br>or ")
+}
