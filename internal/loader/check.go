@@ -1,6 +1,8 @@
 package loader
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -26,6 +28,9 @@ func (l *Loader) Check(programs []string, root string) (*Report, error) {
 	has := l.stems(root)
 	for _, p := range programs {
 		list, err := l.Libraries(p)
+		if errors.Is(err, ErrKind) && bytes.HasPrefix(l.on.ReadFile(p), []byte("#!")) {
+			continue // a script loads nothing itself
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", p, err)
 		}
