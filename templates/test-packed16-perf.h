@@ -5,8 +5,9 @@
 //
 //   PACKED16_PERF_SHAPES  "D,n_head_kv,gqa,nk,nq;..." instead of the shapes below
 //   PACKED16_PERF_CACHES  "K/V,..." instead of the pairs below, timed in this order
-//   PACKED16_PERF_MS      least time of a case in ms instead of a second, after two untimed runs: the second one captures
-//                         the graph, which a program that generates text does once for thousands of replays
+//   PACKED16_PERF_MS      least time of a case in ms instead of a second, in graphs of at most 1000 calls
+//   PACKED16_PERF_WARM    untimed runs of each graph. On a GPU the second one captures it, which a program that generates
+//                         text does once for thousands of replays: with 2, the time is that of a replay
 
 #include "test-packed16-attention.h"
 
@@ -32,6 +33,12 @@ struct test_packed16_perf : public test_flash_attn_packed16 {
                 init_tensor_uniform(t, -3.5f, 3.5f);
             }
         }
+    }
+
+    // decides the calls in a graph, and nothing else that is used
+    uint64_t op_flops(ggml_tensor * t) override {
+        const uint64_t flops = test_flash_attn_packed16::op_flops(t);
+        return getenv("PACKED16_PERF_MS") ? std::max<uint64_t>(flops, 100*1000*1000) : flops;
     }
 
   private:

@@ -12,7 +12,6 @@ import (
 
 	"dot4fa/internal/fault"
 	"dot4fa/internal/gguf"
-	"dot4fa/internal/recipe"
 	"dot4fa/internal/shell"
 	"dot4fa/internal/vram"
 )
@@ -63,7 +62,7 @@ func (b *Bench) modelCommand(m ModelRun, c vram.Pair) shell.Command {
 	}
 	args := []string{"-m", m.File, "-fa", "on", "-ctk", c.K, "-ctv", c.V, "-p", strconv.Itoa(m.Prompt), "-n", strconv.Itoa(m.Gen),
 		"-d", strings.Join(depths, ","), "-r", "1", "-o", "json"}
-	if b.Backend == recipe.CPU || b.Device == "CPU" {
+	if b.onCPU() {
 		args = append(args, "-ngl", "0", "-dev", "none")
 	} else {
 		args = append(args, "-ngl", "99", "-dev", b.Device)
