@@ -45,13 +45,18 @@ func Examine(ctx context.Context, o Options) *Report {
 	r := &Report{Recipe: o.Recipe.Name, GPUTargets: o.Recipe.GPUTargets}
 	tools := toolchain.Find(ctx, o.Machine)
 	r.Findings = tools.Judge(o.Recipe)
-	if o.Recipe.Backend == recipe.HIP {
+	switch o.Recipe.Backend {
+	case recipe.HIP:
 		if tools.ROCm.Found() {
 			r.ROCm = &tools.ROCm
 		}
 		found := gpu.Detect(ctx, o.Machine, tools.ROCm.Bin()...)
 		r.GPU = &found
 		r.Findings = append(r.Findings, found.Judge(o.Machine, o.Recipe, o.Given)...)
+	case recipe.CUDA:
+		found := gpu.DetectNVIDIA(ctx, o.Machine)
+		r.GPU = &found
+		r.Findings = append(r.Findings, found.JudgeNVIDIA(o.Recipe, o.Given)...)
 	}
 	judgeRoom(&r.Findings, o)
 	if p := o.Machine.LookPath("git"); p != "" {

@@ -65,6 +65,8 @@ func (s Set) judgeClang(l *finding.List, r *recipe.Recipe) {
 	what := clang.String()
 	if rocm.LLVM != "" {
 		what += ", " + rocm.LLVM
+	} else if rocm.Version != "" {
+		what += ", of ROCm " + string(rocm.Version)
 	}
 	switch bad := rocm.Bad(r.GPUTargets); {
 	case bad == nil:

@@ -31,6 +31,9 @@ var KnownBad = []BadCompiler{{
 // when there is none.
 func (r ROCm) Bad(targets []string) *BadCompiler {
 	release := strings.TrimPrefix(r.LLVM, "roc-")
+	if release == "" && inside(r.Clang.Path, r.Root) { // a distribution's build does not say
+		release = string(r.Version)
+	}
 	for i, b := range KnownBad {
 		if !slices.Contains(b.Releases, release) {
 			continue
