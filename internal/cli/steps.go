@@ -100,6 +100,7 @@ rendered files has changed.`,
 
 func (a *app) build() *cobra.Command {
 	var o pipeline.BuildOptions
+	var image string
 	c := &cobra.Command{
 		Use:   "build",
 		Short: "Build a patched llama.cpp: everything from fetch to binaries",
@@ -108,10 +109,18 @@ what is done already, and prints the command that runs the result.
 
 The number of compile jobs follows from cores and free memory. The full output of
 CMake and the compiler goes to log files under .dot4fa/log in the work tree.
+At the end it is checked that the programs find their libraries and start.
+
+With --container the tree is made here, and configured and compiled with the
+ROCm, CMake and Ninja of an image, by docker or podman. The tree and the caches
+are mounted under their own names, and what is made belongs to the caller.
+
 Ctrl-C stops it; the same command goes on where it stopped.`,
 		Example: `  dot4fa build
   dot4fa build --recipe cpu --upstream ~/src/llama.cpp
   dot4fa build --recipe cpu --target llama-bench --jobs 2
+  dot4fa build --toolchain ~/rocm --gpu-targets gfx1100,gfx1201
+  dot4fa build --container NAME@sha256:DIGEST
   dot4fa build --dry-run          # the commands it would run`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("jobs") && o.Jobs < 1 {
@@ -125,10 +134,19 @@ Ctrl-C stops it; the same command goes on where it stopped.`,
 				return err
 			}
 			defer r.Close()
+			inContainer := cmd.Flags().Changed("container")
+			if a.dryRun && inContainer {
+				return r.PrintCommandsIn(cmd.Context(), image, o)
+			}
 			if a.dryRun {
 				return r.PrintCommands(cmd.Context(), "build", o)
 			}
-			d, err := r.Build(cmd.Context(), o)
+			var d *pipeline.Done
+			if inContainer {
+				d, err = r.BuildIn(cmd.Context(), image, o)
+			} else {
+				d, err = r.Build(cmd.Context(), o)
+			}
 			if err != nil {
 				return err
 			}
@@ -136,6 +154,7 @@ Ctrl-C stops it; the same command goes on where it stopped.`,
 		},
 	}
 	c.Flags().StringArrayVar(&o.Targets, "target", nil, "CMake `target` to build instead of the recipe's (repeatable)")
+	c.Flags().StringVar(&image, "container", "", "build with the toolchain of this `image`, by docker or podman")
 	c.Flags().IntVarP(&o.Jobs, "jobs", "j", 0, "compile jobs at once (default: by cores and free memory)")
 	return c
 }

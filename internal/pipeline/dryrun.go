@@ -82,6 +82,16 @@ func (r *Run) Commands(ctx context.Context, verb string, o BuildOptions) ([]shel
 // PrintCommands prints what `dot4fa verb` would run.
 func (r *Run) PrintCommands(ctx context.Context, verb string, o BuildOptions) error {
 	cmds, err := r.Commands(ctx, verb, o)
+	return r.print(cmds, err, verb)
+}
+
+// PrintCommandsIn prints what a build in a container would run.
+func (r *Run) PrintCommandsIn(ctx context.Context, image string, o BuildOptions) error {
+	cmds, err := r.CommandsIn(ctx, image, o)
+	return r.print(cmds, err, "build")
+}
+
+func (r *Run) print(cmds []shell.Command, err error, verb string) error {
 	for _, c := range cmds {
 		fmt.Fprintln(r.Out, c)
 	}

@@ -27,6 +27,7 @@ type Done struct {
 	Programs []string        `json:"programs,omitempty"` // of build
 	Command  string          `json:"command,omitempty"`  // runs the result
 
+	Container   string         `json:"container,omitempty"`    // the image it was built in
 	Libraries   *loader.Report `json:"libraries,omitempty"`    // what the programs load
 	CompileOnly bool           `json:"compile_only,omitempty"` // the programs cannot run on this machine
 
