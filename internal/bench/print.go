@@ -5,40 +5,39 @@ import (
 	"io"
 	"slices"
 	"strconv"
-	"strings"
-	"text/tabwriter"
+
+	"dot4fa/internal/page"
 )
 
 // Print writes a run as text for a terminal.
 func (r *Result) Print(w io.Writer) error {
-	t := tables{w: w, text: true}
-	r.tables(&t)
-	return t.err
+	p := page.Text(w)
+	r.tables(p)
+	return p.Err()
 }
 
 // Markdown writes a run as a page, with pictures where their file names are given.
 func (r *Result) Markdown(w io.Writer, pictures ...string) error {
-	t := tables{w: w}
-	r.tables(&t)
-	t.end()
-	for _, p := range pictures {
-		t.printf("![%s](%s)\n", strings.TrimSuffix(p, ".svg"), p)
+	p := page.Markdown(w)
+	r.tables(p)
+	for _, file := range pictures {
+		p.Picture(file)
 	}
-	return t.err
+	return p.Err()
 }
 
 // PrintTargets writes the table of targets.
 func PrintTargets(w io.Writer, r *Result, targets []Target) error {
-	t := tables{w: w, text: true}
-	t.heading("Targets, " + r.Device + ", D=256, 4 KV heads, GQA 6, packed16/q4_0")
-	t.table(targetRows(targets))
-	return t.err
+	p := page.Text(w)
+	p.Heading("Targets, " + r.Device + ", D=256, 4 KV heads, GQA 6, packed16/q4_0")
+	p.Table(targetRows(targets))
+	return p.Err()
 }
 
 // PrintChanges writes a comparison: what changed beyond the spread, and how many did not.
 func PrintChanges(w io.Writer, before *Result, changes []Change) error {
-	t := tables{w: w, text: true}
-	t.heading("Against the run of " + before.When.Format("2006-01-02 15:04") + ", commit " + before.Commit)
+	p := page.Text(w)
+	p.Heading("Against the run of " + before.When.Format("2006-01-02 15:04") + ", commit " + before.Commit)
 	rows := [][]string{{"", "before", "now", "time", ""}}
 	same := 0
 	for _, c := range changes {
@@ -50,49 +49,49 @@ func PrintChanges(w io.Writer, before *Result, changes []Change) error {
 		rows = append(rows, []string{c.What, micros(c.Before) + " " + c.Unit, micros(c.After) + " " + c.Unit, fmt.Sprintf("× %.2f", c.Ratio), verdict})
 	}
 	if len(rows) > 1 {
-		t.table(rows)
+		p.Table(rows)
 	}
-	t.line("%d of %d figures differ by no more than their spread", same, len(changes))
-	return t.err
+	p.Line("%d of %d figures differ by no more than their spread", same, len(changes))
+	return p.Err()
 }
 
-func (r *Result) tables(t *tables) {
+func (r *Result) tables(p *page.Page) {
 	title := r.Device + ": one attention call, µs"
 	if len(r.Rows) == 0 {
 		title = r.Device
 	}
-	t.heading(title)
-	t.line("%s, dot4fa %s, llama.cpp %s, recipe %s, %d repetitions interleaved, %s", r.Backend, r.Commit, r.Upstream, r.Recipe, r.Repeat, r.When.Format("2006-01-02"))
+	p.Heading(title)
+	p.Line("%s, dot4fa %s, llama.cpp %s, recipe %s, %d repetitions interleaved, %s", r.Backend, r.Commit, r.Upstream, r.Recipe, r.Repeat, r.When.Format("2006-01-02"))
 	if r.Memory.GBps > 0 {
-		t.line("memory %.0f GB/s (%s%s)", r.Memory.GBps, r.Memory.From, r.peakText())
+		p.Line("memory %.0f GB/s (%s%s)", r.Memory.GBps, r.Memory.From, r.peakText())
 	}
 	for _, h := range r.headShapes() {
 		for _, v := range r.values(h) {
-			t.heading(fmt.Sprintf("D=%d, %d KV heads, GQA %d, packed16/%s", h.D, h.KVHeads, h.GQA, v))
-			t.table(r.timeRows(h, v))
+			p.Heading(fmt.Sprintf("D=%d, %d KV heads, GQA %d, packed16/%s", h.D, h.KVHeads, h.GQA, v))
+			p.Table(r.timeRows(h, v))
 		}
 	}
 	if slow := r.slower(); len(slow) > 1 {
-		t.heading("Slower than a baseline, beyond the spread")
-		t.table(slow)
+		p.Heading("Slower than a baseline, beyond the spread")
+		p.Table(slow)
 	} else if len(r.Rows) > 0 {
-		t.heading("Slower than a baseline, beyond the spread")
-		t.line("none of %d figures", len(r.Rows))
+		p.Heading("Slower than a baseline, beyond the spread")
+		p.Line("none of %d figures", len(r.Rows))
 	}
 	if len(r.EndToEnd) > 0 {
-		t.heading("Whole model, tokens per second")
+		p.Heading("Whole model, tokens per second")
 		if r.Model != nil {
-			t.line("%s: %s", r.Model.Name, r.Model.What)
+			p.Line("%s: %s", r.Model.Name, r.Model.What)
 		}
-		t.table(r.tokenRows())
+		p.Table(r.tokenRows())
 	}
 	if len(r.Failed) > 0 {
-		t.heading("Without figures")
+		p.Heading("Without figures")
 		rows := [][]string{{"what", "why"}}
 		for _, f := range r.Failed {
 			rows = append(rows, []string{f.What, f.Why})
 		}
-		t.table(rows)
+		p.Table(rows)
 	}
 }
 
@@ -185,83 +184,4 @@ func thousands(n int) string {
 		s = s[:i] + "," + s[i:]
 	}
 	return s
-}
-
-// tables writes headings and tables, as text or as Markdown, until the first error.
-type tables struct {
-	w     io.Writer
-	text  bool
-	begun bool
-	para  bool // the last thing written was a paragraph
-	err   error
-}
-
-// line writes a line of a paragraph. In Markdown it ends with a hard break.
-func (t *tables) line(format string, args ...any) {
-	if !t.text && t.para {
-		t.printf("  \n")
-	}
-	t.printf(format, args...)
-	if t.text {
-		t.printf("\n")
-	}
-	t.para = true
-}
-
-// end closes a paragraph.
-func (t *tables) end() {
-	if !t.text && t.para {
-		t.printf("\n\n")
-	}
-	t.para = false
-}
-
-func (t *tables) printf(format string, args ...any) {
-	if t.err == nil {
-		_, t.err = fmt.Fprintf(t.w, format, args...)
-	}
-}
-
-func (t *tables) heading(text string) {
-	mark := "## "
-	if t.text {
-		mark = ""
-	} else if !t.begun {
-		mark = "# "
-	}
-	t.end()
-	if t.text && t.begun {
-		t.printf("\n")
-	}
-	t.begun = true
-	t.printf("%s%s\n", mark, text)
-	if !t.text {
-		t.printf("\n")
-	}
-}
-
-func (t *tables) table(rows [][]string) {
-	t.end()
-	if t.err != nil {
-		return
-	}
-	if t.text {
-		w := tabwriter.NewWriter(t.w, 0, 0, 2, ' ', 0)
-		for _, r := range rows {
-			fmt.Fprintln(w, strings.Join(r, "\t"))
-		}
-		t.err = w.Flush()
-		return
-	}
-	for i, r := range rows {
-		cells := make([]string, len(r))
-		for j, c := range r {
-			cells[j] = strings.ReplaceAll(c, "|", `\|`)
-		}
-		t.printf("| %s |\n", strings.Join(cells, " | "))
-		if i == 0 {
-			t.printf("|%s\n", strings.Repeat("---|", len(r)))
-		}
-	}
-	t.printf("\n")
 }
