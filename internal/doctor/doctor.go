@@ -95,13 +95,13 @@ func judgeRoom(l *finding.List, o Options) {
 		l.Warn("disk", fmt.Sprintf("the space left for %s is not known; a build takes %s", o.Work, gib(need<<20)))
 	case free>>20 < need:
 		l.Fail("disk", fmt.Sprintf("%s left for %s; a build takes %s", gib(free), o.Work, gib(need<<20)),
-			"dot4fa build --work /another/disk/"+path.Base(o.Work), "make room")
+			"dot4fa build --work /another/disk/"+path.Base(o.Work))
 	default:
 		l.OK("disk", fmt.Sprintf("%s left for %s", gib(free), o.Work))
 	}
 	switch j := o.Jobs; {
 	case j.Fit == 0:
-		l.Warn("memory", fmt.Sprintf("%s: not even one job fits; a compiler that is killed looks like a broken file", j), "end other programs", "add swap")
+		l.Warn("memory", fmt.Sprintf("%s: not even one job fits; a compiler that is killed looks like a broken file", j), "dot4fa build --jobs 1  # and end other programs, or add swap")
 	case j.Fit > 0 && j.Fit < j.Cores:
 		l.OK("memory", j.String()+"; more memory would build faster")
 	default:

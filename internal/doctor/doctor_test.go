@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -70,8 +71,8 @@ func one(t *testing.T, files []string, rows []row) {
 				t.Errorf("with %d failures the error is %v", r.Findings.Count(finding.Fail), r.Err())
 			}
 			for _, f := range r.Findings {
-				if f.Status == finding.Fail && len(f.Mend) == 0 {
-					t.Errorf("%s failed and nothing mends it", f.Check)
+				if f.Status == finding.Fail && !slices.ContainsFunc(f.Mend, command) {
+					t.Errorf("%s failed, and no command mends it: %q", f.Check, f.Mend)
 				}
 			}
 			rows[i] = row{s, r.Findings}
@@ -132,10 +133,24 @@ func document(page []byte, whole, broken []row) []byte {
 
 func cell(s string) string { return strings.NewReplacer("|", `\|`, "*", `\*`, "_", `\_`).Replace(s) }
 
+// command reports whether a mend can be typed as it stands.
+func command(mend string) bool {
+	switch word, _, _ := strings.Cut(mend, " "); word {
+	case "sudo", "export", "unset", "dot4fa", "python", "docker", "podman", "printf", "newgrp", "git":
+		return true
+	case "install", "add": // what the distribution's package manager has no common command for
+		return !strings.Contains(mend, "ROCm") && !strings.Contains(mend, "CUDA")
+	}
+	return false
+}
+
 func code(mends []string) string {
 	var out []string
 	for _, m := range mends {
-		out = append(out, "`"+strings.ReplaceAll(m, "|", `\|`)+"`")
+		if m = strings.ReplaceAll(m, "|", `\|`); command(m) {
+			m = "`" + m + "`"
+		}
+		out = append(out, m)
 	}
 	return strings.Join(out, "<br>or ")
 }

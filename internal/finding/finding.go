@@ -19,7 +19,7 @@ type Finding struct {
 	Check    string   `json:"check"` // a short name that stays the same
 	Status   Status   `json:"status"`
 	Evidence string   `json:"evidence"`       // what was seen: paths, versions, variables
-	Mend     []string `json:"mend,omitempty"` // ways on, each a command or an instruction; any one will do
+	Mend     []string `json:"mend,omitempty"` // ways on, any one will do: commands, with a remark after a #, or where there is none what to do
 }
 
 // List is a series of findings.

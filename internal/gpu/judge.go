@@ -57,18 +57,18 @@ func (f Found) judgePresence(l *finding.List) {
 		l.OK("gpu", "not looked for in a CI job ("+f.Evidence+")")
 	case f.Why == NoDriver:
 		l.Fail("gpu", "an AMD GPU on the PCI bus and no "+topology+": the amdgpu driver does not drive it",
-			"sudo modprobe amdgpu, then look at: sudo dmesg | grep -i -e amdgpu -e kfd", "update the kernel: new GPUs need new ones")
+			"sudo modprobe amdgpu; sudo dmesg | grep -i -e amdgpu -e kfd  # says what it lacks; new GPUs need a new kernel")
 	case f.Why == NotAllowed:
-		l.Fail("gpu", kfd+" is there and may not be opened, and nothing else tells of a GPU", "sudo usermod -aG render,video $USER, then log in again")
+		l.Fail("gpu", kfd+" is there and may not be opened, and nothing else tells of a GPU", "sudo usermod -aG render,video $USER  # then log in again")
 	case f.Why == BehindDXG:
 		l.Warn("gpu", "WSL ("+dxg+"): only ROCm's programs see the GPU there, and none of them names one",
-			"export HSA_ENABLE_DXG_DETECTION=1 (ROCm before 7.13), with librocdxg installed and AMD's driver for WSL on Windows: rocminfo has to list the GPU")
+			"export HSA_ENABLE_DXG_DETECTION=1 && rocminfo  # for ROCm before 7.13; it takes librocdxg here and AMD's driver on Windows")
 	case f.Why == NotReported:
 		l.Warn("gpu", topology+" has no GPU: the driver is loaded and has none that can compute",
-			"sudo dmesg | grep -i kfd says why", "in a container, pass the devices: --device /dev/kfd --device /dev/dri")
+			"sudo dmesg | grep -i kfd  # says why", "docker run --device /dev/kfd --device /dev/dri --group-add $(stat -c %g /dev/kfd) ...")
 	default:
 		l.Warn("gpu", "none: no "+topology+", and no amdgpu-arch or rocminfo names one; a build works and cannot be run here",
-			"run what was built on a machine with the GPU, or use --recipe cpu here")
+			"run what was built on a machine that has one", "dot4fa build --recipe cpu  # runs here")
 	}
 }
 
@@ -98,7 +98,7 @@ func (f Found) judgeAccess(l *finding.List, on machine.System) {
 		l.Fail("gpu access", fmt.Sprintf("the kernel shows the GPU and there is no %s: this container was not given it", strings.Join(missing, ", ")),
 			"docker run --device /dev/kfd --device /dev/dri --group-add $(stat -c %g /dev/kfd) ...",
 			"podman run --device /dev/kfd --device /dev/dri --group-add keep-groups ...",
-			"outside of a container: sudo modprobe amdgpu")
+			"sudo modprobe amdgpu  # outside of a container")
 		return
 	}
 	evidence := fmt.Sprintf("%s, and %s cannot open it", strings.Join(what, "; "), on.User.Name)
@@ -108,12 +108,12 @@ func (f Found) judgeAccess(l *finding.List, on machine.System) {
 	switch {
 	case len(groups) == 0:
 		l.Fail("gpu access", evidence+": the mode would allow it, so a container or a security module forbids it",
-			"docker run --device /dev/kfd --device /dev/dri --group-add $(stat -c %g /dev/kfd) ...", "sudo udevadm trigger --subsystem-match=kfd, where the groups were made later")
+			"docker run --device /dev/kfd --device /dev/dri --group-add $(stat -c %g /dev/kfd) ...", "sudo udevadm trigger --subsystem-match=kfd  # outside of one")
 	case added(on, groups):
 		l.Fail("gpu access", fmt.Sprintf("%s; /etc/group has %s in %s, this login does not", evidence, on.User.Name, strings.Join(groups, ", ")),
-			"log out and in again", "newgrp "+groups[0])
+			"newgrp "+groups[0]+"  # or log out and in again")
 	default:
-		l.Fail("gpu access", evidence, fmt.Sprintf("sudo usermod -aG %s %s, then log in again", strings.Join(groups, ","), on.User.Name))
+		l.Fail("gpu access", evidence, fmt.Sprintf("sudo usermod -aG %s %s  # then log in again", strings.Join(groups, ","), on.User.Name))
 	}
 }
 
@@ -180,7 +180,7 @@ func pass(l *finding.List, seen []GPU, target, v string, r *recipe.Recipe) []GPU
 		l.Fail("gpu overrides", what+", and find no code for that", "unset HSA_OVERRIDE_GFX_VERSION")
 		return nil
 	}
-	l.Warn("gpu overrides", what+" and run code for that on it", "unset HSA_OVERRIDE_GFX_VERSION, and build for the GPU that is there: dot4fa build --gpu-targets "+seen[0].Target)
+	l.Warn("gpu overrides", what+" and run code for that on it", "unset HSA_OVERRIDE_GFX_VERSION && dot4fa build --gpu-targets "+seen[0].Target)
 	for i := range seen {
 		seen[i].Target = target
 	}

@@ -50,9 +50,9 @@ func (f Found) JudgeNVIDIA(r *recipe.Recipe, given bool) finding.List {
 	case f.Why == NotLooked:
 		l.OK("gpu", "not looked for in a CI job ("+f.Evidence+")")
 	case f.Why == NoDriver:
-		l.Fail("gpu", f.Evidence+" fails: the driver does not answer", "nvidia-smi says why", "load the driver: sudo modprobe nvidia")
+		l.Fail("gpu", f.Evidence+" fails: the driver does not answer", "sudo modprobe nvidia && nvidia-smi  # says what it lacks")
 	case len(f.GPUs) == 0:
-		l.Warn("gpu", "none: no nvidia-smi names one; a build works and cannot be run here", "run what was built on a machine with the GPU")
+		l.Warn("gpu", "none: no nvidia-smi names one; a build works and cannot be run here", "run what was built on a machine that has one")
 	default:
 		l.OK("gpu", fmt.Sprintf("%s, by %s (%s)", f.list(), f.Source, f.Evidence))
 		what := fmt.Sprintf("%s names %s", whose(r, given), strings.Join(r.GPUTargets, ", "))

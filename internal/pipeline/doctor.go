@@ -64,7 +64,7 @@ func (r *Run) judgeUpstream(ctx context.Context, l *finding.List) {
 	defer cancel()
 	if err := repo.Reach(ctx); err != nil {
 		l.Fail(check, fmt.Sprintf("%s is not in the cache and %s cannot be reached", what, r.from()),
-			"connect to the network", "dot4fa build --upstream /path/to/llama.cpp, a copy that has "+pin.Tag)
+			"dot4fa build --upstream /path/to/llama.cpp  # a copy that has "+pin.Tag, "connect to the network")
 		return
 	}
 	l.OK(check, fmt.Sprintf("%s will be fetched from %s, which answers", what, r.from()))

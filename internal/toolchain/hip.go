@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -55,11 +56,11 @@ func (s Set) judgeClang(l *finding.List, r *recipe.Recipe) {
 		if v := s.on.Getenv("HIPCXX"); v != "" {
 			what, mend = fmt.Sprintf("HIPCXX=%s is no program", v), []string{"unset HIPCXX"}
 		}
-		l.Fail("hip compiler", rocm.Root+": "+what, append(mend, "name one with HIPCXX=/path/to/clang++", wayOut)...)
+		l.Fail("hip compiler", rocm.Root+": "+what, append(mend, "export HIPCXX=/path/to/clang++", wayOut)...)
 		return
 	}
 	if base := path.Base(clang.Path); strings.HasPrefix(base, "hipcc") || !strings.Contains(base, "clang") {
-		l.Fail("hip compiler", fmt.Sprintf("HIPCXX=%s: CMake takes a clang for HIP, and no wrapper", clang.Path), "unset HIPCXX", "HIPCXX=/path/to/clang++")
+		l.Fail("hip compiler", fmt.Sprintf("HIPCXX=%s: CMake takes a clang for HIP, and no wrapper", clang.Path), "unset HIPCXX", "export HIPCXX=/path/to/clang++")
 		return
 	}
 	what := clang.String()
@@ -128,7 +129,7 @@ func (s Set) judgeBitcode(l *finding.List, targets []string) {
 		isa := "oclc_isa_version_" + strings.TrimPrefix(t, "gfx") + ".bc"
 		if !s.on.IsFile(path.Join(rocm.DeviceLibs, isa)) {
 			l.Fail("device libraries", fmt.Sprintf("%s has no %s: this ROCm does not know %s", rocm.DeviceLibs, isa, t),
-				"use a newer ROCm", "leave the target out: --gpu-targets")
+				s.otherTargets(targets, t)...)
 			return
 		}
 	}
@@ -141,6 +142,16 @@ func (s Set) judgeBitcode(l *finding.List, targets []string) {
 		}
 	}
 	l.OK("device libraries", rocm.DeviceLibs)
+}
+
+// otherTargets are the ways on without a target that this ROCm does not know.
+func (s Set) otherTargets(targets []string, unknown string) []string {
+	ways := []string{"install a newer ROCm, and name it with ROCM_PATH"}
+	others := slices.DeleteFunc(slices.Clone(targets), func(t string) bool { return t == unknown })
+	if len(others) > 0 {
+		return append(ways, "dot4fa build --gpu-targets "+strings.Join(others, ","))
+	}
+	return append(ways, wayOut)
 }
 
 // judgeHeaders checks that the newest GCC that clang will choose has C++ headers:
@@ -170,7 +181,7 @@ func (s Set) judgeHeaders(l *finding.List) {
 // judgeMixture refuses a build that would take parts from two installations.
 func (s Set) judgeMixture(l *finding.List) {
 	rocm := s.ROCm
-	var other []string
+	var other, roots []string
 	unset := map[string]bool{}
 	var mend []string
 	for _, p := range s.on.strangers(rocm) {
@@ -179,6 +190,9 @@ func (s Set) judgeMixture(l *finding.List) {
 			continue
 		}
 		other = append(other, fmt.Sprintf("%s lies in %s", p, p.root))
+		if !slices.Contains(roots, p.root) {
+			roots = append(roots, p.root)
+		}
 		if !unset[p.name] {
 			unset[p.name] = true
 			mend = append(mend, p.name)
@@ -192,16 +206,21 @@ func (s Set) judgeMixture(l *finding.List) {
 		if rocm.Version != "" {
 			evidence += " (" + string(rocm.Version) + ")"
 		}
-		ways := []string{"ROCM_PATH=" + rocm.Root + " alone: unset " + strings.Join(mend, " ")}
-		if len(mend) == 0 {
-			ways = []string{"install " + path.Base(rocm.Root) + " again: its parts are of two releases"}
+		var ways []string
+		if len(mend) > 0 {
+			ways = append(ways, "unset "+strings.Join(mend, " ")+" && export ROCM_PATH="+rocm.Root)
+		} else {
+			ways = append(ways, s.on.complete(rocm, "clang")+"  # again: its parts are of two releases")
+		}
+		if len(roots) == 1 {
+			ways = append(ways, "export ROCM_PATH="+roots[0]+"  # if that is the one to use")
 		}
 		l.Fail("one rocm", evidence+", but "+strings.Join(other, ", "), ways...)
 		return
 	}
 	if dirs := s.on.runsWith(rocm); len(dirs) > 0 {
 		l.Warn("one rocm", fmt.Sprintf("LD_LIBRARY_PATH has another HIP runtime first (%s): programs built with %s would start with that", strings.Join(dirs, ", "), rocm.Root),
-			"unset LD_LIBRARY_PATH: programs built here find their libraries without it")
+			"unset LD_LIBRARY_PATH  # programs built here find their libraries without it")
 		return
 	}
 	what := "nothing leads elsewhere than to " + rocm.Root
@@ -240,7 +259,7 @@ func (s Set) judgeBLAS(l *finding.List, targets []string) {
 func (s Set) blasMend(target string) []string {
 	mend := []string{s.on.complete(s.ROCm, "rocblas")}
 	if strings.HasPrefix(target, "gfx11") {
-		mend = append(mend, "dot4fa build --gpu-targets gfx1100, and run with HSA_OVERRIDE_GFX_VERSION=11.0.0")
+		mend = append(mend, "dot4fa build --gpu-targets gfx1100  # and run with HSA_OVERRIDE_GFX_VERSION=11.0.0")
 	}
 	return mend
 }

@@ -32,7 +32,7 @@ func (s Set) judgeHost(l *finding.List, backend recipe.Backend) {
 		l.Fail("cmake", "no cmake on PATH", s.on.install("", hostPackages["cmake"]))
 	case backend == recipe.HIP && s.CMake.Version != "" && Version(s.CMake.Version).Less(MinCMake):
 		l.Fail("cmake", fmt.Sprintf("%s is %s; HIP as a language needs %s", s.CMake.Path, s.CMake.Version, MinCMake),
-			s.on.install("", hostPackages["cmake"]), `python -m pip install cmake, and put it first on PATH`)
+			s.on.install("", hostPackages["cmake"]), "python -m pip install cmake  # and put it first on PATH")
 	default:
 		l.OK("cmake", s.CMake.String())
 	}
@@ -79,7 +79,7 @@ func (s Set) judgeCUDA(l *finding.List) {
 }
 
 // wayOut builds without ROCm.
-const wayOut = "build for the CPU: dot4fa build --recipe cpu"
+const wayOut = "dot4fa build --recipe cpu  # for the CPU"
 
 func (s Set) judgeROCm(l *finding.List, r *recipe.Recipe) {
 	rocm := s.ROCm
@@ -137,7 +137,7 @@ func (s Set) judgeAbsence(l *finding.List) {
 	if len(mend) == 0 {
 		mend = append(mend, "install ROCm 6.1 or newer (ROCM_PATH=/path names one elsewhere than /opt/rocm)")
 	}
-	l.Fail("rocm", what, append(mend, "compile without a GPU at hand: dot4fa toolchain bootstrap DIR", wayOut)...)
+	l.Fail("rocm", what, append(mend, "dot4fa toolchain bootstrap ~/rocm && dot4fa build --toolchain ~/rocm  # compiles here, runs elsewhere", wayOut)...)
 }
 
 // judgeChoice reports whether the ROCm that was found is the one that was meant.

@@ -113,7 +113,7 @@ func (s finder) complete(r ROCm, parts ...string) string {
 	case LayoutNix:
 		return "add rocmPackages." + strings.Join(parts, ", rocmPackages.") + " to the shell, so that CMAKE_PREFIX_PATH names it"
 	case LayoutBootstrap:
-		return "dot4fa toolchain bootstrap DIR, with the directory it was made in"
+		return "dot4fa toolchain bootstrap " + r.Root + "  # makes it anew"
 	}
 	var what []names
 	for _, p := range parts {
