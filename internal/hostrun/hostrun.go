@@ -68,6 +68,7 @@ type Options struct {
 	Include  []string // include directories, before the stand-ins'
 	Defines  []string // as in -D
 	Traced   bool     // watch shared memory for races and uninitialised reads
+	Bare     bool     // no sanitizers and no optimisation: for programs whose kernels run elsewhere
 	Jobs     int      // compilers at once; 0 means the number of CPUs
 }
 
@@ -93,6 +94,7 @@ type Program struct {
 	Path       string
 	Traced     bool
 	symbolizer string // llvm-symbolizer of the compiler; empty when it has none
+	away       func(*Away) error
 }
 
 // Compile builds a host-run program. A compiler error is a fault with code
@@ -121,6 +123,9 @@ func Compile(ctx context.Context, o Options) (*Program, error) {
 	}
 	checked := append(append([]string{}, flags...), sanitized...)
 	link := []string{"-fsanitize=address,undefined"}
+	if o.Bare {
+		checked, link = append(append([]string{}, flags...), "-O0", "-fno-pie"), []string{"-no-pie"}
+	}
 	if o.Traced {
 		// Promotion out of loops would make every lane load what one lane reads: a race that is not in the text.
 		checked = append(checked, "-DHOSTRUN_TRACED", "-fsanitize-coverage=func,trace-loads,trace-stores", "-fsanitize-coverage-ignorelist="+ignore,
@@ -207,7 +212,7 @@ func (p *Program) Run(ctx context.Context, stdin []byte, args ...string) (*Resul
 	if p.symbolizer != "" {
 		cmd.Env = append(cmd.Env, "ASAN_SYMBOLIZER_PATH="+p.symbolizer)
 	}
-	err := cmd.Run()
+	err := p.run(cmd)
 	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
@@ -218,4 +223,23 @@ func (p *Program) Run(ctx context.Context, stdin []byte, args ...string) (*Resul
 		return nil, fault.New(fault.Failure, "%s: %w\n%s", filepath.Base(p.Path), err, errs.String())
 	}
 	return &Result{Stdout: out.Bytes(), Stderr: errs.String()}, nil
+}
+
+// run runs the command, its launches through the program's handler when it has one.
+func (p *Program) run(cmd *exec.Cmd) error {
+	if p.away == nil {
+		return cmd.Run()
+	}
+	pipes, err := openAway(p.Path, p.away)
+	if err != nil {
+		return err
+	}
+	cmd.ExtraFiles = []*os.File{pipes.replies, pipes.requests} // 3 and 4
+	err = cmd.Start()
+	pipes.started()
+	if err == nil {
+		err = cmd.Wait()
+	}
+	<-pipes.done
+	return err
 }

@@ -24,11 +24,12 @@ var harness embed.FS
 type KernelOptions struct {
 	Options                                // Compiler, Dir, Traced, Jobs; Defines choose the configuration
 	Mutate  func(name, text string) string // changes the text of a kernel file before it is compiled; nil: none
+	Away    func(*Away) error              // runs the launches instead of the program, which is then compiled without checks; nil: none
 }
 
 // AMD selects what the kernels do on AMD GPUs where that differs from NVIDIA GPUs and can run here:
 // Q from memory, one lane per K row, weights in f16.
-var AMD = []string{"PACKED16_DECODE_LPK=1", "PACKED16_Q_IN_SMEM=0", "PACKED16_PV_DOT2=1"}
+var AMD = []string{"PACKED16_DECODE_MATRIX=0", "PACKED16_DECODE_LPK=1", "PACKED16_Q_IN_SMEM=0", "PACKED16_PV_DOT2=1"}
 
 // CompileKernels renders r's kernels from assets and compiles them with the harness: head sizes and V types of the recipe.
 func CompileKernels(ctx context.Context, r *recipe.Recipe, assets fs.FS, o KernelOptions) (*Program, error) {
@@ -50,6 +51,9 @@ func CompileKernels(ctx context.Context, r *recipe.Recipe, assets fs.FS, o Kerne
 		}
 	}
 	for _, name := range names {
+		if o.Away != nil {
+			break
+		}
 		if err := translate(filepath.Join(dir, name)); err != nil {
 			return nil, err
 		}
@@ -58,20 +62,33 @@ func CompileKernels(ctx context.Context, r *recipe.Recipe, assets fs.FS, o Kerne
 	if err := os.CopyFS(o.Dir, harness); err != nil {
 		return nil, err
 	}
+	head := ""
+	if o.Away != nil {
+		if err := o.leave(dir, own, names); err != nil {
+			return nil, err
+		}
+		head = "#include \"away_launch.h\"\n"
+	}
 	o.Include = append(o.Include, dir, own)
 	o.Sources = append(o.Sources, filepath.Join(own, "main.cpp"))
 	o.Plain = append(o.Plain, filepath.Join(own, "problem.cpp"))
 	for _, v := range r.Kernel.VTypes {
 		unit := filepath.Join(own, "v-"+v+".cpp")
-		text := fmt.Sprintf("#include \"packed16-v-%s.cu\"\n#define HARNESS_V %s\n#include \"instance.inc\"\n", v, v)
+		text := head + fmt.Sprintf("#include \"packed16-v-%s.cu\"\n#define HARNESS_V %s\n#include \"instance.inc\"\n", v, v)
 		if err := os.WriteFile(unit, []byte(text), 0o644); err != nil {
 			return nil, err
 		}
 		o.Sources = append(o.Sources, unit)
 	}
 	o.Name = "kernels-run"
-	return Compile(ctx, o.Options)
+	p, err := Compile(ctx, o.Options)
+	if err == nil {
+		p.away = o.Away
+	}
+	return p, err
 }
+
+var launcher = []byte("hostrun::launcher($1, $2)(")
 
 var launchSyntax = regexp.MustCompile(`(?s)(\w+(?:<[^<>;]*>)?)<<<(.*?)>>>\(`)
 
@@ -81,7 +98,7 @@ func translate(file string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(file, launchSyntax.ReplaceAll(data, []byte("hostrun::launcher($1, $2)(")), 0o644)
+	return os.WriteFile(file, launchSyntax.ReplaceAll(data, launcher), 0o644)
 }
 
 // Case is one attention call: the fields of harness/main.cpp, "d=256 nk=512 mask=causal …".

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// demangle turns the symbol of a kernel into its name with template arguments,
+// Demangle turns the symbol of a kernel into its name with template arguments,
 // "packed16_decode<256, packed16_v_q4_0, 6>", without its parameters. A symbol
 // with anything richer in it comes back as it is.
-func demangle(symbol string) string {
+func Demangle(symbol string) string {
 	d := demangler{rest: strings.TrimPrefix(symbol, "_Z")}
 	if d.rest == symbol {
 		return symbol

@@ -56,6 +56,8 @@ type Report struct {
 	CompilerMajor int      `json:"compiler_major"`
 	Headers       string   `json:"headers"` // "stand-in" or the upstream tree's
 	Kernels       []Kernel `json:"kernels"`
+
+	Objects map[string][][]byte `json:"-"` // the code objects by target, one of each unit
 }
 
 // Inspect compiles src for each target, jobs units at once, and reads the results.
@@ -67,6 +69,7 @@ func Inspect(ctx context.Context, c *Compiler, src Source, targets []string, job
 	}
 	defer os.RemoveAll(dir)
 	found := make([][]Kernel, len(targets)*len(src.Units))
+	objects := make([][]byte, len(found))
 	group, gctx := errgroup.WithContext(ctx)
 	group.SetLimit(max(1, jobs))
 	for i := range found {
@@ -80,6 +83,7 @@ func Inspect(ctx context.Context, c *Compiler, src Source, targets []string, job
 			if err != nil {
 				return err
 			}
+			objects[i] = object
 			found[i], err = read(asm, object, target)
 			return err
 		})
@@ -87,8 +91,9 @@ func Inspect(ctx context.Context, c *Compiler, src Source, targets []string, job
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	r := &Report{Compiler: "clang " + c.Version, CompilerMajor: c.Major, Headers: "stand-in"}
+	r := &Report{Compiler: "clang " + c.Version, CompilerMajor: c.Major, Headers: "stand-in", Objects: map[string][][]byte{}}
 	for t := range targets {
+		r.Objects[targets[t]] = objects[t*len(src.Units) : (t+1)*len(src.Units)]
 		kernels := slices.Concat(found[t*len(src.Units) : (t+1)*len(src.Units)]...)
 		slices.SortStableFunc(kernels, byName)
 		r.Kernels = append(r.Kernels, slices.CompactFunc(kernels, func(a, b Kernel) bool { return a.Name == b.Name })...)
@@ -125,7 +130,7 @@ func read(asm, object []byte, target string) ([]Kernel, error) {
 	for _, f := range functions {
 		m := meta[f.symbol]
 		k := Kernel{
-			Name: demangle(f.symbol), Target: target, Symbol: f.symbol,
+			Name: Demangle(f.symbol), Target: target, Symbol: f.symbol,
 			VGPR: m.vgpr, SGPR: m.sgpr, VGPRSpills: m.vgprSpills, SGPRSpills: m.sgprSpills,
 			ScratchBytes: m.scratch, LDSBytes: m.lds, Workgroup: m.maxWorkgroup, Occupancy: f.occupancy,
 			Loads: map[string]int{}, Hot: map[string]int{},

@@ -157,8 +157,8 @@ func TestDemangle(t *testing.T) {
 		"_Z9overlong_Ev1": "overlong_",
 		"_Z99cut":         "_Z99cut",
 	} {
-		if got := demangle(symbol); got != want {
-			t.Errorf("demangle(%s) = %s, want %s", symbol, got, want)
+		if got := Demangle(symbol); got != want {
+			t.Errorf("Demangle(%s) = %s, want %s", symbol, got, want)
 		}
 	}
 }

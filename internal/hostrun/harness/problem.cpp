@@ -1,5 +1,9 @@
 #include "problem.h"
 
+#ifdef HARNESS_AWAY
+#include "away.h"
+#endif
+
 #include <cmath>
 #include <cstdio>
 #include <limits>
@@ -29,6 +33,14 @@ void fields::all_used() const {
     }
 }
 
+#ifdef HARNESS_AWAY
+
+buffer::buffer(size_t n) : data((char *) hostrun::away::allocate(n)), size(n) { memset(data, 0xff, n); }
+buffer::~buffer() { hostrun::away::release(data); }
+
+#else
+
+buffer::~buffer() { free(data); }
 buffer::buffer(size_t n) : size(n) {
     if (posix_memalign((void **) &data, 128, n) != 0) {
         fprintf(stderr, "harness: no memory for %zu bytes\n", n);
@@ -36,6 +48,8 @@ buffer::buffer(size_t n) : size(n) {
     }
     memset(data, 0xff, n);
 }
+
+#endif // HARNESS_AWAY
 
 std::string shape::key() const {
     std::ostringstream o;

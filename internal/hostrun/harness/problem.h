@@ -31,7 +31,7 @@ struct buffer {
     explicit buffer(size_t n);
     buffer(buffer && o) noexcept : data(o.data), size(o.size) { o.data = nullptr; }
     buffer & operator=(buffer && o) noexcept { std::swap(data, o.data); std::swap(size, o.size); return *this; }
-    ~buffer() { free(data); }
+    ~buffer();
     template <typename T> T * as() { return (T *) data; }
     template <typename T> const T * as() const { return (const T *) data; }
 };

@@ -1,0 +1,92 @@
+package code
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"dot4fa/internal/fault"
+)
+
+// Disassembler is an llvm-objdump.
+type Disassembler struct {
+	Path    string
+	Version string // "19.1.7"
+}
+
+var llvmVersion = regexp.MustCompile(`LLVM version (\d+)\.[0-9.]+`)
+
+// FindDisassembler returns the llvm-objdump that belongs to a clang of the given major version. One of another version is refused:
+// older ones print the halves of 16-bit operands wrong.
+func FindDisassembler(ctx context.Context, clang string, major int) (*Disassembler, error) {
+	out, err := exec.CommandContext(ctx, clang, "-print-prog-name=llvm-objdump").Output()
+	path := strings.TrimSpace(string(out))
+	if err == nil && !filepath.IsAbs(path) {
+		path, err = exec.LookPath(path)
+	}
+	if err != nil {
+		return nil, fault.New(fault.Environment, "has no llvm-objdump").At("%s", clang).
+			Hintf("install the llvm tools of the same version (Debian: llvm-%d)", major)
+	}
+	return OpenDisassembler(ctx, path, major)
+}
+
+// OpenDisassembler returns the llvm-objdump at path when it is of the given major version of LLVM.
+func OpenDisassembler(ctx context.Context, path string, major int) (*Disassembler, error) {
+	out, err := exec.CommandContext(ctx, path, "--version").Output()
+	if err != nil {
+		return nil, fault.New(fault.Environment, "does not answer --version: %w", err).At("%s", path).
+			Hintf("install llvm-objdump of LLVM %d", major)
+	}
+	m := llvmVersion.FindSubmatch(out)
+	if m == nil {
+		return nil, fault.New(fault.Environment, "does not say that it is LLVM's").At("%s", path).Hintf("use llvm-objdump of LLVM %d", major)
+	}
+	d := &Disassembler{Path: path, Version: strings.TrimPrefix(string(m[0]), "LLVM version ")}
+	if got, _ := strconv.Atoi(string(m[1])); got != major {
+		return nil, fault.New(fault.Environment, "is of LLVM %s, the compiler of LLVM %d: 16-bit operands are printed wrong by another version", d.Version, major).
+			At("%s", path).Hintf("use the llvm-objdump beside the compiler")
+	}
+	return d, nil
+}
+
+// Open reads a code object and its disassembly.
+func (d *Disassembler) Open(ctx context.Context, object []byte, target string) (*Object, error) {
+	o, err := Read(object, target)
+	if err != nil {
+		return nil, err
+	}
+	text, err := d.Text(ctx, object, target)
+	if err != nil {
+		return nil, err
+	}
+	return o, o.Disassembly(text)
+}
+
+// Text disassembles a code object.
+func (d *Disassembler) Text(ctx context.Context, object []byte, target string) ([]byte, error) {
+	file, err := os.CreateTemp("", "dot4fa-*.o")
+	if err != nil {
+		return nil, fault.New(fault.Environment, "no temporary file: %w", err).Hintf("set TMPDIR to a directory that can be written")
+	}
+	defer os.Remove(file.Name())
+	_, err = file.Write(object)
+	if err2 := file.Close(); err == nil {
+		err = err2
+	}
+	if err != nil {
+		return nil, err
+	}
+	var text, errs bytes.Buffer
+	cmd := exec.CommandContext(ctx, d.Path, "-d", "--mcpu="+target, file.Name())
+	cmd.Stdout, cmd.Stderr = &text, &errs
+	if err := cmd.Run(); err != nil {
+		return nil, fault.New(fault.Environment, "llvm-objdump: %w\n%s", err, strings.TrimSpace(errs.String())).At("%s", d.Path)
+	}
+	return text.Bytes(), nil
+}
