@@ -15,7 +15,7 @@ import (
 // Env names a prefix, or any other ROCm, for everything that compiles device
 // code: it is the default of build's --toolchain and where check --compile and
 // the tests have HIP's headers from.
-const Env = "DOT4FA_ROCM"
+const Env = toolchain.Named
 
 // Root returns the directory that $DOT4FA_ROCM names, to be given to clang as
 // --rocm-path; it is empty when the variable is not set.

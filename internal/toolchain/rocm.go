@@ -9,6 +9,10 @@ import (
 	"strings"
 )
 
+// Named is the variable that says which ROCm to use, whatever else the
+// environment says; it is the default of --toolchain.
+const Named = "DOT4FA_ROCM"
+
 // MinHIP is the oldest HIP that upstream's build takes.
 const MinHIP Version = "6.1"
 
@@ -125,6 +129,9 @@ func (s finder) candidates(ctx context.Context) []candidate {
 	var list []candidate
 	for _, name := range []string{"ROCM_PATH", "HIP_PATH"} {
 		if dir := s.Getenv(name); dir != "" {
+			if dir == s.Getenv(Named) {
+				name = "--toolchain"
+			}
 			list = append(list, candidate{dir, name})
 		}
 	}
