@@ -3,6 +3,7 @@
 // The launches of packed16-launch.cuh for one V type: included by one .cu per type, so that they compile in parallel.
 
 #include "packed16-launch.cuh"
+#include "packed16-launch-prefill.cuh"
 #include "packed16-pack.cuh"
 #include "packed16-q.cuh"
 
@@ -24,22 +25,6 @@ static void packed16_launch_decode(const packed16_call & call, cudaStream_t stre
         packed16_merge<D><<<dim3(n_cols, a.n_head_kv, call.n_seq), D, 0, stream>>>(call.parts, call.meta, call.sinks, call.dst, a);
         CUDA_CHECK(cudaGetLastError());
     }
-}
-
-template <int D, typename V_t, int group>
-static void packed16_launch_prefill(const packed16_call & call, cudaStream_t stream) {
-    const packed16_args & a = call.args;
-    const dim3 grid((a.nq + PACKED16_BM - 1)/PACKED16_BM, a.n_head/group, call.n_seq);
-    if (call.mask) {
-        const dim3 tiles((a.nk + PACKED16_BN - 1)/PACKED16_BN, grid.x, a.n_mask3);
-        packed16_classify_mask<<<tiles, PACKED16_MASK_THREADS, 0, stream>>>(
-            call.mask, call.classes, a.nk, a.nq, a.nbm1, a.nbm3, call.assume_causal);
-        CUDA_CHECK(cudaGetLastError());
-    }
-    packed16_prefill<D, V_t, group><<<grid, dim3(WARP_SIZE, PACKED16_PREFILL_WARPS), 0, stream>>>(
-        call.q_payload, call.q_scales, call.k, call.k_scales, call.v, call.mask, call.mask ? call.classes : nullptr,
-        call.sinks, call.dst, a);
-    CUDA_CHECK(cudaGetLastError());
 }
 
 template <int D, typename V_t>
@@ -64,15 +49,11 @@ static void packed16_launch_d(packed16_call call, cudaStream_t stream) {
     const int n_rows = call.n_seq*a.n_head*a.nq;
     packed16_quantize_q<D><<<(n_rows + 3)/4, dim3(WARP_SIZE, 4), 0, stream>>>(
         call.q, call.q_payload, call.q_scales, n_rows, a.nq, a.n_head, a.gqa,
-        call.prefill ? a.nq : 1, call.prefill ? 1 : a.gqa, call.nbq1, call.nbq2, call.nbq3, call.scale_log2);
+        call.prefill && !call.mma ? a.nq : 1, call.prefill && !call.mma ? 1 : a.gqa, call.nbq1, call.nbq2, call.nbq3, call.scale_log2);
     CUDA_CHECK(cudaGetLastError());
 
     if (call.prefill) {
-        if (PACKED16_GQA_GROUP > 1 && a.gqa % PACKED16_GQA_GROUP == 0) {
-            packed16_launch_prefill<D, V_t, PACKED16_GQA_GROUP>(call, stream);
-        } else {
-            packed16_launch_prefill<D, V_t, 1>(call, stream);
-        }
+        packed16_launch_prefill_side<D, V_t>(call, stream);
         return;
     }
     switch (packed16_decode_columns(a.nq*a.gqa)) {

@@ -5,6 +5,7 @@
 #include "packed16-decode.cuh"
 #include "packed16-layout.cuh"
 #include "packed16-prefill.cuh"
+#include "packed16-prefill-mma.cuh"
 
 // Decode blocks per multiprocessor from which blocks take whole super-chunks, and several chunks: measured, see
 // docs/performance.md.
@@ -16,6 +17,9 @@ struct packed16_call {
     packed16_args args;
     int           n_seq;
     bool          prefill;
+    bool          mma;           // prefill on matrix instructions
+    int           nsm;           // multiprocessors, and the shared memory one block may have: for the cut of mma
+    size_t        smem_limit;
     bool          f16_k;         // K is f16 and packed for this call
     bool          assume_causal;
     int           scale_mode;    // of that packing

@@ -80,7 +80,7 @@ struct packed16_args {
 };
 
 // Packed Q in scratch: one row per (sequence, KV head, column), D/4 words and D/32 f32 scales each.
-// Column of query head h = kv*gqa + g and row q: decode q*gqa + g, prefill g*nq + q.
+// Column of query head h = kv*gqa + g and row q: decode and the matrix-tile prefill q*gqa + g, the other prefill g*nq + q.
 
 static __device__ __forceinline__ float packed16_exp2(const float x) {
 #if defined(GGML_USE_HIP)

@@ -1,6 +1,7 @@
 #pragma once
 
-// Mask tiles of the prefill: which BM x BN tiles of the mask need to be read at all.
+// Mask tiles of the prefill: which tiles of query rows x cells of the mask need to be read at all. A tile has bn cells and the
+// query rows of `cols` columns q*gqa + g: with gqa 1, cols rows.
 //
 //     dead    every cell is -inf, or past the last cell: the tile is skipped
 //     full    every cell is 0: no mask loads, no compares
@@ -26,31 +27,29 @@ struct packed16_mask_smem {
     int seen[PACKED16_MASK_THREADS/WARP_SIZE]; // bits: 1 a zero, 2 a dead cell, 4 another value
 };
 
-// Launch: grid (ceil(nk / PACKED16_BN), ceil(nq / PACKED16_BM), n_mask3), block 256.
+// Launch: grid (ceil(nk / bn), ceil(nq*gqa / cols), n_mask3), block 256.
 // classes: one byte per tile, [mask slice][row tile][cell tile].
 // assume_causal (unsafe): a tile below the diagonal counts as full without being read. n_kv is padded by at most 255
 // cells, so the diagonal is taken 255 cells early.
 static __global__ void __launch_bounds__(PACKED16_MASK_THREADS) packed16_classify_mask(
         const char * __restrict__ mask, uint8_t * __restrict__ classes, const int nk, const int nq,
-        const int nbm1, const int64_t nbm3, const int assume_causal) {
+        const int nbm1, const int64_t nbm3, const int cols, const int gqa, const int bn, const int assume_causal) {
     __shared__ packed16_mask_smem smem;
 
     const int tid = threadIdx.x;
-    const int k0  = blockIdx.x*PACKED16_BN;
-    const int q0  = blockIdx.y*PACKED16_BM;
+    const int k0  = blockIdx.x*bn;
+    const int q0  = blockIdx.y*cols/gqa;
+    const int q1  = min(((int) blockIdx.y*cols + cols - 1)/gqa + 1, nq);
 
     int seen = 0;
-    if (assume_causal && k0 + PACKED16_BN - 1 <= q0 + nk - nq - 255) {
+    if (assume_causal && k0 + bn - 1 <= q0 + nk - nq - 255) {
         seen = 1;
     } else {
-        for (int i = tid; i < PACKED16_BM*PACKED16_BN; i += PACKED16_MASK_THREADS) {
-            const int q = q0 + i/PACKED16_BN;
-            const int k = k0 + i%PACKED16_BN;
-            if (q < nq) {
-                const int bits = k < nk ?
-                    ((const uint16_t *) (mask + blockIdx.z*nbm3 + (int64_t) q*nbm1))[k] : PACKED16_MASK_DEAD;
-                seen |= bits == PACKED16_MASK_DEAD ? 2 : (bits & 0x7FFF) == 0 ? 1 : 4;
-            }
+        const int k = k0 + tid % bn; // bn divides the block
+        for (int q = q0 + tid/bn; q < q1; q += PACKED16_MASK_THREADS/bn) {
+            const int bits = k < nk ?
+                ((const uint16_t *) (mask + blockIdx.z*nbm3 + (int64_t) q*nbm1))[k] : PACKED16_MASK_DEAD;
+            seen |= bits == PACKED16_MASK_DEAD ? 2 : (bits & 0x7FFF) == 0 ? 1 : 4;
         }
     }
 #pragma unroll

@@ -2,10 +2,10 @@
 
 // The products themselves, for the layouts described in packed16-mma.cuh: include that.
 
-#if defined(HOSTRUN)
+#if defined(HOSTRUN) // functions of their own: inlined everywhere they take minutes to compile under sanitizers
 
 // The 8 words of row i of A, for lanes that may each ask for another row of the same i/8.
-static __device__ __forceinline__ void packed16_mma_row(uint32_t (&w)[8], const packed16_mma_a & a, const int i) {
+static __device__ void packed16_mma_row(uint32_t (&w)[8], const packed16_mma_a & a, const int i) {
     if constexpr (PACKED16_MMA_LAYOUT == 1) {
 #pragma unroll
         for (int t = 0; t < 4; ++t) {
@@ -28,7 +28,7 @@ static __device__ __forceinline__ void packed16_mma_row(uint32_t (&w)[8], const 
 }
 
 // The 8 words of column j of B.
-static __device__ __forceinline__ void packed16_mma_column(uint32_t (&w)[8], const packed16_mma_b & b, const int j) {
+static __device__ void packed16_mma_column(uint32_t (&w)[8], const packed16_mma_b & b, const int j) {
     if constexpr (PACKED16_MMA_LAYOUT == 1) {
 #pragma unroll
         for (int t = 0; t < 4; ++t) {
@@ -48,7 +48,7 @@ static __device__ __forceinline__ void packed16_mma_column(uint32_t (&w)[8], con
 
 // c += dot(words of row, words of column) for every element of the lane.
 template <typename T, typename Dot>
-static __device__ __forceinline__ void packed16_mma_emulate(
+static __device__ void packed16_mma_emulate(
         packed16_mma_c<T> & c, const packed16_mma_a & a, const packed16_mma_b & b, const int lane, const Dot dot) {
     uint32_t col[packed16_mma_c<T>::n_cols][8];
 #pragma unroll

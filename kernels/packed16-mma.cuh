@@ -79,7 +79,35 @@ struct packed16_mma_c {
     static __device__ __forceinline__ int col(const int r, const int lane) {
         return PACKED16_MMA_LAYOUT == 1 ? 2*(lane%4) + r%2 : lane%16;
     }
+
+    // An order of the 16 rows in which the n_rows rows a lane sees are neighbours, from first(lane) on: per-row factors
+    // stored by place(row) are loaded at once. factor i belongs to the registers i*n_cols ...
+    static constexpr int n_rows = n/n_cols;
+    static __device__ __forceinline__ int place(const int row) {
+        return PACKED16_MMA_LAYOUT == 1 ? row%8*2 + row/8 : PACKED16_MMA_LAYOUT == 2 ? row%2*8 + row/2 : row;
+    }
+    static __device__ __forceinline__ int first(const int lane) {
+        return PACKED16_MMA_LAYOUT == 1 ? lane/4*2 : lane/16*8;
+    }
 };
+
+// x[j]: the element in row `row` (the same in all lanes) of the j-th column that the lane sees.
+template <typename T>
+static __device__ __forceinline__ void packed16_mma_at_row(
+        T (&x)[packed16_mma_c<T>::n_cols], const packed16_mma_c<T> & c, const int row, const int lane) {
+    constexpr int n_cols = packed16_mma_c<T>::n_cols;
+    const int i    = PACKED16_MMA_LAYOUT == 1 ? row/8 : PACKED16_MMA_LAYOUT == 2 ? row/2 : row%8; // of the rows its lanes see
+    const int from = PACKED16_MMA_LAYOUT == 1 ? row%8*4 + lane%4 : lane%16 + 16*(PACKED16_MMA_LAYOUT == 2 ? row%2 : row/8);
+#pragma unroll
+    for (int j = 0; j < n_cols; ++j) {
+        T y = c.x[j];
+#pragma unroll
+        for (int r = 1; r < packed16_mma_c<T>::n_rows; ++r) {
+            y = r == i ? c.x[r*n_cols + j] : y;
+        }
+        x[j] = __shfl_sync(0xFFFFFFFF, y, from, WARP_SIZE);
+    }
+}
 
 // Reduces over the rows of a column: every lane gets op over all lanes that see its column.
 template <typename Op>
@@ -141,6 +169,22 @@ static __device__ __forceinline__ void packed16_mma_load(packed16_mma_b (&b)[nb]
             }
         }
     }
+}
+
+// The same from shared memory, where NVIDIA loads two tiles at once. p and stride as for A.
+template <int nb>
+static __device__ __forceinline__ void packed16_mma_load_shared(packed16_mma_b (&b)[nb], const void * p, const int stride, const int lane) {
+#if PACKED16_MMA_LAYOUT == 1 && PACKED16_MMA_NATIVE
+    static_assert(nb % 2 == 0, "packed16: B tiles are loaded in pairs");
+#pragma unroll
+    for (int i = 0; i < nb; i += 2) {
+        const uint32_t at = (uint32_t) __cvta_generic_to_shared((const char *) p + (8*i + lane%8 + lane/16*8)*stride + lane/8%2*16);
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+            : "=r"(b[i].x[0]), "=r"(b[i].x[1]), "=r"(b[i + 1].x[0]), "=r"(b[i + 1].x[1]) : "r"(at) : "memory");
+    }
+#else
+    packed16_mma_load(b, p, stride, lane);
+#endif // PACKED16_MMA_LAYOUT == 1 && PACKED16_MMA_NATIVE
 }
 
 // The same operands straight from global memory, in wide loads. The order of k inside the 32 bytes is another one on NVIDIA

@@ -47,6 +47,8 @@ static void attention(const fields & f) {
     plan.cta   = f.number("cta", 0);
     plan.unit  = f.number("unit", 1);
     plan.assume_causal = f.number("assume_causal", 0) != 0;
+    plan.sms   = f.number("sms", 1);
+    plan.warps = f.number("warps", 8);
     hostrun::options.seed    = (uint64_t) f.number("order", 1);
     hostrun::options.preempt = (uint32_t) f.number("preempt", 0);
     hostrun::options.skip_barrier = f.text("skip", "");

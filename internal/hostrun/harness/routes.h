@@ -8,11 +8,13 @@
 
 // How a case is run.
 struct run_plan {
-    std::string route = "decode"; // decode or prefill
+    std::string route = "decode"; // decode, prefill, or mma: the prefill on matrix tiles
     int first = 0, rows = 1;      // the query rows of the problem that are in the call
     int cta   = 0;                // decode: chunks of a block; 0: all of them, so that the block merges for itself
     int unit  = 1;                // decode: chunks in one partial result
     bool assume_causal = false;   // prefill: the seed's unsafe shortcut
+    int sms   = 1;                // mma: multiprocessors to fill with shares of the cells
+    int warps = 8;                // mma: 4: as where a block has little shared memory
 };
 
 // Runs the plan through the kernels' own launch code; the result is f32 [seq][query of the call][head][D].
