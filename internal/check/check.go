@@ -27,6 +27,8 @@ type Commit struct {
 	OK     bool            `json:"ok"`
 	Edits  []series.Result `json:"edits"`           // in series order
 	Units  []syntax.Unit   `json:"units,omitempty"` // when they were compiled
+	Base   *Target         `json:"base,omitempty"`  // the release it is made from, where Explain found one
+	Why    map[string]Why  `json:"why,omitempty"`   // by edit, what Explain found
 }
 
 // Failed returns the edits that cannot be made.
@@ -41,7 +43,10 @@ func (c *Commit) Failed() []series.Result {
 }
 
 // Target is a commit to check and what the user called it.
-type Target struct{ Ref, Commit string }
+type Target struct {
+	Ref    string `json:"ref"`
+	Commit string `json:"commit"`
+}
 
 // Checker checks one series on any number of commits of one repository.
 type Checker struct {

@@ -28,9 +28,15 @@ An edit is ok, skipped (a guard excludes the commit), or it fails: moved (its
 anchor is elsewhere), ambiguous (there is more than one), gone, or in conflict
 with another edit. When one fails the exit code is 3.
 
-With --compile, the edited and added units of every commit on which all edits hold
-are compiled too, without making code: for the CPU with the host's compilers, device
-code with a clang for gfx1100 (upstream's own device files only with ROCm).
+On a fork of llama.cpp (--upstream FORK, or a branch of it), a failing edit also says
+whether it fails on the upstream release below the fork or by the fork's own commits,
+and where in other files its place is. --base names the release where no tag does.
+
+With --compile, the edited and added units of every commit on which all edits hold,
+and those that use a declaration edited in a header, are compiled too, without making
+code: for the CPU with the host's compilers, device code with a clang for gfx1100
+(upstream's own device files only with HIP's headers, see toolchain bootstrap).
+Verdicts are kept, so that commits with the same content are compiled once.
 
 With --svg or --html the result is also drawn: edits × commits.`,
 		Example: `  dot4fa check
@@ -55,6 +61,7 @@ With --svg or --html the result is also drawn: edits × commits.`,
 	c.Flags().StringVar(&w.Range, "range", "", "check the commits after A up to B: `A..B`")
 	c.Flags().StringVar(&w.Tags, "tags", "", "check the tags that match a `pattern`, as 'b10*'")
 	c.Flags().StringVar(&since, "since", "", "with --tags: only those of this `date` (2026-05-06) and later")
+	c.Flags().StringVar(&o.base, "base", "", "for a fork: the upstream `ref` it is made from, instead of the newest release in its history")
 	c.Flags().BoolVar(&o.compile, "compile", false, "also compile the edited and added units, without making code")
 	c.Flags().StringVar(&o.svg, "svg", "", "draw the result to this `file`")
 	c.Flags().StringVar(&o.html, "html", "", "draw the result to this `file`, as a page")
@@ -64,6 +71,7 @@ With --svg or --html the result is also drawn: edits × commits.`,
 // checkOptions say what check does besides looking for places.
 type checkOptions struct {
 	compile   bool
+	base      string
 	svg, html string
 }
 
@@ -102,6 +110,11 @@ func (a *app) runCheck(cmd *cobra.Command, w check.Which, o checkOptions) error 
 			return err
 		}
 	}
+	if len(commits) == 1 {
+		if err := checker.Explain(ctx, &commits[0], o.base); err != nil {
+			return err
+		}
+	}
 	if o.compile {
 		if err := a.compileUnits(cmd, r, repo, commits); err != nil {
 			return err
@@ -113,6 +126,8 @@ func (a *app) runCheck(cmd *cobra.Command, w check.Which, o checkOptions) error 
 	switch {
 	case a.json:
 		err = a.printJSON(map[string]any{"commits": commits})
+	case len(commits) == 1 && !commits[0].OK:
+		err = a.printFailures(commits[0], edits.Members)
 	case len(commits) == 1:
 		err = a.printEdits(commits[0])
 	default:
@@ -124,7 +139,7 @@ func (a *app) runCheck(cmd *cobra.Command, w check.Which, o checkOptions) error 
 	return checkFault(commits)
 }
 
-// printEdits shows every edit of one commit.
+// printEdits shows every edit of one commit on which all hold.
 func (a *app) printEdits(c check.Commit) error {
 	rows := [][]string{{"EDIT", "STATUS", "FILE", "PLACE"}}
 	for _, e := range c.Edits {
@@ -138,10 +153,6 @@ func (a *app) printEdits(c check.Commit) error {
 		return err
 	}
 	for _, e := range c.Edits {
-		if e.Failed() {
-			fmt.Fprintln(a.Out)
-			a.printFailure(e)
-		}
 		if e.Status == series.Skipped {
 			fmt.Fprintf(a.Out, "\n%s is skipped: %s\n", e.ID, e.Detail)
 		}
@@ -186,8 +197,12 @@ func (a *app) printFailure(e series.Result) {
 	if e.MovedBy != "" {
 		fmt.Fprintf(a.Out, "  moved  %s\n", e.MovedBy)
 	}
-	if e.Next != "" {
-		fmt.Fprintf(a.Out, "  next   %s\n", e.Next)
+	a.printNext(e.Next)
+}
+
+func (a *app) printNext(command string) {
+	if command != "" {
+		fmt.Fprintf(a.Out, "  next   %s\n", command)
 	}
 }
 

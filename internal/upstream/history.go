@@ -73,6 +73,38 @@ func (r *Repo) IsAncestor(ctx context.Context, a, b string) (bool, error) {
 	return false, nil
 }
 
+// Below returns the first of the commits for which want holds that a walk from
+// the commit id meets, going from newer to older ones; "" when there is none. It
+// needs history.
+func (r *Repo) Below(ctx context.Context, id string, want func(id string) bool) (string, error) {
+	if err := r.needHistory(); err != nil {
+		return "", err
+	}
+	first, err := r.store.ReadCommit(ctx, id)
+	if err != nil {
+		return "", r.explain(err, id)
+	}
+	queue, seen := &byDate{first}, map[string]bool{first.ID: true}
+	for queue.Len() > 0 {
+		c := heap.Pop(queue).(CommitInfo)
+		if want(c.ID) {
+			return c.ID, nil
+		}
+		for _, p := range c.Parents {
+			if seen[p] {
+				continue
+			}
+			seen[p] = true
+			info, err := r.store.ReadCommit(ctx, p)
+			if err != nil {
+				return "", r.shallow(err)
+			}
+			heap.Push(queue, info)
+		}
+	}
+	return "", nil
+}
+
 // byDate is a heap of commits, the newest first.
 type byDate []CommitInfo
 
