@@ -24,12 +24,12 @@ import (
 
 	"golang.org/x/term"
 
-	"dot4fa/internal/bootstrap"
 	"dot4fa/internal/fault"
 	"dot4fa/internal/machine"
 	"dot4fa/internal/pipeline"
 	"dot4fa/internal/progress"
 	"dot4fa/internal/recipe"
+	"dot4fa/internal/toolchain"
 )
 
 // Streams are the command's connections to the outside.
@@ -157,7 +157,7 @@ func (a *app) machine() machine.System {
 	m := machine.Host()
 	dir := a.rocm
 	if dir == "" {
-		dir = os.Getenv(bootstrap.Env)
+		dir = os.Getenv(toolchain.Named)
 	}
 	if dir == "" {
 		return m
@@ -165,7 +165,7 @@ func (a *app) machine() machine.System {
 	if abs, err := filepath.Abs(dir); err == nil {
 		dir = abs
 	}
-	m.Vars = append(m.Vars, "ROCM_PATH="+dir, "HIP_PATH=")
+	m.Vars = append(m.Vars, "ROCM_PATH="+dir, "HIP_PATH=", toolchain.Named+"="+dir)
 	return m
 }
 

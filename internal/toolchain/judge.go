@@ -145,14 +145,26 @@ func (s Set) judgeChoice(l *finding.List) bool {
 	rocm := s.ROCm
 	for _, v := range []string{"ROCM_PATH", "HIP_PATH"} {
 		dir := s.on.Getenv(v)
-		if dir == "" || s.on.owner(dir) != "" || inside(dir, rocm.Root) || s.on.readPrefix(s.on.Resolve(dir)) != nil || rocm.From == v {
+		if dir == "" || s.on.owner(dir) != "" || inside(dir, rocm.Root) || s.on.readPrefix(s.on.Resolve(dir)) != nil || rocm.From == s.on.called(v) {
 			continue
 		}
-		mend := []string{"export " + v + "=" + rocm.Root, "unset " + v}
+		roots := []string{rocm.Root}
 		if sub := s.on.below(dir); sub != "" {
-			mend = append([]string{"export " + v + "=" + sub}, mend...)
+			roots = append([]string{sub}, roots...)
 		}
-		l.Fail("rocm", fmt.Sprintf("%s=%s %s; %s has one, but was not asked for", v, dir, s.on.lacks(dir), rocm.Root), mend...)
+		name := s.on.called(v)
+		var mend []string
+		for _, root := range roots {
+			if name == v {
+				mend = append(mend, "export "+v+"="+root)
+			} else {
+				mend = append(mend, "dot4fa build --toolchain "+root)
+			}
+		}
+		if name == v {
+			mend = append(mend, "unset "+v)
+		}
+		l.Fail("rocm", fmt.Sprintf("%s=%s %s; %s has one, but was not asked for", name, dir, s.on.lacks(dir), rocm.Root), mend...)
 		return false
 	}
 	what := rocm.Root

@@ -82,7 +82,7 @@ func (s finder) traces() []string {
 	var out []string
 	for _, v := range []string{"ROCM_PATH", "HIP_PATH"} {
 		if dir := s.Getenv(v); dir != "" {
-			out = append(out, v+"="+dir+" "+s.lacks(dir))
+			out = append(out, s.called(v)+"="+dir+" "+s.lacks(dir))
 		}
 	}
 	seen := map[string]bool{}

@@ -125,14 +125,19 @@ func (s finder) rocms(ctx context.Context) []ROCm {
 	return out
 }
 
+// called is how the user named the ROCm that a variable leads to.
+func (s finder) called(variable string) string {
+	if v := s.Getenv(Named); v != "" && v == s.Getenv(variable) {
+		return "--toolchain"
+	}
+	return variable
+}
+
 func (s finder) candidates(ctx context.Context) []candidate {
 	var list []candidate
 	for _, name := range []string{"ROCM_PATH", "HIP_PATH"} {
 		if dir := s.Getenv(name); dir != "" {
-			if dir == s.Getenv(Named) {
-				name = "--toolchain"
-			}
-			list = append(list, candidate{dir, name})
+			list = append(list, candidate{dir, s.called(name)})
 		}
 	}
 	for _, ask := range []struct{ program, flag, sub string }{
