@@ -29,6 +29,7 @@ skips what is done already.`,
 		Example: `  dot4fa build                              # for an RX 7900 with ROCm
   dot4fa build --recipe cpu                 # the CPU reference, on any machine
   dot4fa build --upstream ~/src/llama.cpp   # fetch from a repository at hand
+  dot4fa doctor                             # what keeps it from building here?
   dot4fa check b10573                       # does the series hold there?
   dot4fa status                             # what is done, what is not`,
 		Args:          noCommand,
@@ -187,6 +188,7 @@ const helpTemplate = `{{with (or .Long .Short)}}{{. | trimTrailingWhitespaces}}
 Environment:
   DOT4FA_UPSTREAM   default of --upstream
   DOT4FA_ROCM       default of --toolchain
+  DOT4FA_CI, CI     set: look for no GPU
   DOT4FA_CACHE      where fetched commits are kept (default: dot4fa in the user's cache directory)
 
 Exit codes:

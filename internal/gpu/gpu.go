@@ -77,7 +77,8 @@ type Found struct {
 	Source   Source           `json:"source,omitempty"`
 	Evidence string           `json:"evidence,omitempty"` // a path or program
 	Why      Why              `json:"why,omitempty"`      // empty: the GPUs can be used
-	Denied   []machine.Device `json:"-"`
+	Files    []string         `json:"files,omitempty"` // the device files that a program opens
+	Denied   []machine.Device `json:"-"`               // those that cannot be opened
 }
 
 // The kernel's places.
@@ -110,9 +111,7 @@ func Detect(ctx context.Context, on machine.System, bin ...string) Found {
 			out, err := on.Output(ctx, file)
 			if gpus := ask.parse(string(out)); err == nil && len(gpus) > 0 {
 				f := Found{GPUs: gpus, Source: ask.source, Evidence: file}
-				if !on.Device(dxg).Exists {
-					f.access(on)
-				}
+				f.access(on)
 				return f
 			}
 		}
@@ -182,16 +181,19 @@ func (f *Found) access(on machine.System) {
 	if len(f.GPUs) == 0 {
 		return
 	}
-	names := []string{kfd}
+	f.Files = []string{kfd}
 	for _, g := range f.GPUs {
 		if g.Render != "" {
-			names = append(names, g.Render)
+			f.Files = append(f.Files, g.Render)
 		}
 	}
-	if len(names) == 1 {
-		names = append(names, on.DeviceNames("/dev/dri/renderD*")...)
+	switch {
+	case f.Source != Kernel && on.Device(dxg).Exists:
+		f.Files = []string{dxg}
+	case len(f.Files) == 1:
+		f.Files = append(f.Files, on.DeviceNames("/dev/dri/renderD*")...)
 	}
-	for _, name := range names {
+	for _, name := range f.Files {
 		switch d := on.Device(name); {
 		case !d.Exists:
 			if f.Why == "" {

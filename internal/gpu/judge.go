@@ -74,13 +74,7 @@ func (f Found) judgePresence(l *finding.List) {
 
 func (f Found) judgeAccess(l *finding.List, on machine.System) {
 	if f.Why == "" {
-		files := []string{kfd}
-		for _, g := range f.GPUs {
-			if g.Render != "" {
-				files = append(files, g.Render)
-			}
-		}
-		l.OK("gpu access", strings.Join(files, ", "))
+		l.OK("gpu access", strings.Join(f.Files, ", "))
 		return
 	}
 	var what, groups, missing []string

@@ -95,7 +95,7 @@ func (s Set) judgeROCm(l *finding.List, r *recipe.Recipe) {
 		l.Warn("hip", fmt.Sprintf("%s does not say its version; upstream needs %s", rocm.HIPConfig, MinHIP), s.on.complete(rocm, "hip"))
 	case rocm.HIP.Less(MinHIP):
 		l.Fail("hip", fmt.Sprintf("HIP %s in %s; upstream needs %s or newer", rocm.HIP, rocm.Root, MinHIP),
-			"install ROCm 6.1 or newer, and name it with ROCM_PATH when it is not in /opt/rocm", wayOut)
+			s.newer(), wayOut)
 	default:
 		l.OK("hip", fmt.Sprintf("%s, %s", rocm.HIP, rocm.HIPConfig))
 	}
@@ -105,6 +105,16 @@ func (s Set) judgeROCm(l *finding.List, r *recipe.Recipe) {
 	if len(r.GPUTargets) > 0 {
 		s.judgeBLAS(l, r.GPUTargets)
 	}
+}
+
+// newer is the way to a HIP that upstream takes.
+func (s Set) newer() string {
+	for _, o := range s.Others {
+		if !o.HIP.Less(MinHIP) {
+			return "export ROCM_PATH=" + o.Root
+		}
+	}
+	return "install ROCm 6.1 or newer, and name it with ROCM_PATH when it is not in /opt/rocm"
 }
 
 // judgeAbsence says what was looked at and what it lacked.

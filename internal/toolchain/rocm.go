@@ -5,6 +5,7 @@ import (
 	"context"
 	"path"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -105,7 +106,7 @@ type candidate struct{ dir, from string }
 
 // rocms returns the installations of the machine, the one to use first. A
 // variable wins over a program on PATH, which wins over the usual places; of
-// several versions side by side the newest comes first.
+// several versions side by side the newest comes first, and what is too old last.
 func (s finder) rocms(ctx context.Context) []ROCm {
 	var out []ROCm
 	for _, c := range s.candidates(ctx) {
@@ -122,7 +123,19 @@ func (s finder) rocms(ctx context.Context) []ROCm {
 			out = append(out, r)
 		}
 	}
+	// Nobody asked by name for one that upstream refuses.
+	slices.SortStableFunc(out, func(a, b ROCm) int { return rank(a) - rank(b) })
 	return out
+}
+
+func rank(r ROCm) int {
+	switch {
+	case strings.HasSuffix(r.From, "_PATH"), strings.HasPrefix(r.From, "--"):
+		return 0
+	case r.HIP == "" || !r.HIP.Less(MinHIP):
+		return 1
+	}
+	return 2
 }
 
 // called is how the user named the ROCm that a variable leads to.
