@@ -1,0 +1,176 @@
+package verify
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"dot4fa/internal/plot"
+	"dot4fa/internal/progress"
+	"dot4fa/internal/vram"
+	"time"
+)
+
+// Print writes the report as text.
+func (r *Report) Print(w io.Writer) error {
+	fmt.Fprintf(w, "llama.cpp %s, recipe %s\n", r.About.Upstream, r.About.Recipe)
+	for _, b := range r.Backends {
+		fmt.Fprintf(w, "backend %s", b.Name)
+		if b.Device != "" {
+			fmt.Fprintf(w, ": %s", b.Device)
+		}
+		fmt.Fprintln(w)
+	}
+	if len(r.Ops) > 0 {
+		t := newTable(w, "op", "backend", "OK", "failed", "not supported", "skipped", "")
+		for _, o := range r.Ops {
+			t.row(strings.TrimSpace(o.Op+" "+o.Params), o.Backend, o.OK, o.Failed, o.Unsupported, o.Skipped, orHolds(o.Problem))
+		}
+		if err := t.flush(); err != nil {
+			return err
+		}
+	}
+	if s := r.State; s != nil {
+		fmt.Fprintf(w, "\nstate: %d checks, %d failed, %d that this model cannot: %s\n", s.Checks, s.Failed, s.Skipped, orHolds(s.Problem))
+	}
+	if r.Quality != nil {
+		if err := r.Quality.print(w); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintln(w)
+	for _, part := range r.LeftOut {
+		fmt.Fprintf(w, "left out: %s\n", part)
+	}
+	for _, f := range r.Failures {
+		fmt.Fprintf(w, "FAILED %s\n", f)
+	}
+	verdict := "everything that ran holds"
+	if len(r.Failures) > 0 {
+		verdict = fmt.Sprintf("%d of the checks do not hold", len(r.Failures))
+	}
+	_, err := fmt.Fprintln(w, verdict)
+	return err
+}
+
+func orHolds(problem string) string {
+	if problem == "" {
+		return "holds"
+	}
+	return problem
+}
+
+type table struct{ *tabwriter.Writer }
+
+func newTable(w io.Writer, head ...any) table {
+	fmt.Fprintln(w)
+	t := table{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)}
+	t.row(head...)
+	return t
+}
+
+func (t table) row(cells ...any) {
+	for i, c := range cells {
+		if i > 0 {
+			fmt.Fprint(t, "\t")
+		}
+		fmt.Fprint(t, c)
+	}
+	fmt.Fprintln(t)
+}
+
+func (t table) flush() error { return t.Flush() }
+
+// Sci writes a divergence with two digits after the point.
+func Sci(v float64) string { return fmt.Sprintf("%.2e", v) }
+
+// Condition says in one line what the cells were measured with.
+func (q *Quality) Condition() string {
+	return fmt.Sprintf("%s, %s, %s, %d chunks", q.Backend, q.Model.Name, q.Text.Name, q.Chunks)
+}
+
+func (q *Quality) print(w io.Writer) error {
+	fmt.Fprintf(w, "\nquality: %s; against f16/f16 of the same run, over the second half of each chunk\n", q.Condition())
+	t := newTable(w, "context", "K/V", "perplexity", "mean KLD", "±", "largest", "same top", "bound", "", "time")
+	ctx := 0
+	for _, c := range q.Cells {
+		if c.Ctx != ctx {
+			ctx = c.Ctx
+			if c.Problem == "" {
+				t.row(c.Ctx, "f16/f16", fmt.Sprintf("%.4f", c.BasePPL.Mean), "–", "", "", "", "", "", "")
+			}
+		}
+		if c.Problem != "" {
+			t.row(c.Ctx, c.K+"/"+c.V, "–", "–", "", "", "", "", c.Problem, "")
+			continue
+		}
+		bound, verdict := "", ""
+		if c.Bound != nil {
+			bound, verdict = "≤ "+Sci(c.Bound.Limit), "holds"
+			if !c.Bound.Holds {
+				verdict = "FAILED"
+			}
+		}
+		took := progress.Duration(time.Duration(c.Seconds * float64(time.Second)))
+		if c.Reused {
+			took = "stored"
+		}
+		t.row(c.Ctx, c.K+"/"+c.V, fmt.Sprintf("%.4f", c.PPL.Mean), Sci(c.KLD.Mean), Sci(c.KLD.Err), Sci(c.Largest), fmt.Sprintf("%.2f %%", 100*c.SameTop), bound, verdict, took)
+	}
+	if err := t.flush(); err != nil {
+		return err
+	}
+	if len(q.Depth) > 0 {
+		t = newTable(w, "K/V", "positions", "mean KLD", "positions", "mean KLD", "ratio", "±")
+		for _, d := range q.Depth {
+			t.row(d.Pair, fmt.Sprintf("%d–%d", d.Shallow.From, d.Shallow.To), Sci(d.Shallow.KLD.Mean), fmt.Sprintf("%d–%d", d.Deep.From, d.Deep.To), Sci(d.Deep.KLD.Mean),
+				fmt.Sprintf("%.2f", d.Ratio), fmt.Sprintf("%.2f", d.Err))
+		}
+		if err := t.flush(); err != nil {
+			return err
+		}
+	}
+	for _, x := range q.Checks {
+		if x.Problem == "" {
+			fmt.Fprintf(w, "\nllama-perplexity itself, %s at %d: KLD %.6f, perplexity %.6f, same top %.3f %%: agrees\n", x.Pair, x.Ctx, x.KLD, x.PPL, 100*x.SameTop)
+		}
+	}
+	return nil
+}
+
+// SVG draws the divergence against the memory that a pair takes, and against the
+// position in the context.
+func (q *Quality) SVG() []byte {
+	cost := plot.Panel{Title: "by types", X: plot.Axis{Label: "bytes a cell and KV head (head size 256)"}, Y: plot.Axis{Label: "mean KLD", Log: true}}
+	depth := plot.Panel{Title: "by position", X: plot.Axis{Label: "cells before the query", Log: true}, Y: plot.Axis{Label: "mean KLD", Log: true}}
+	deepest := slices.Max(q.Ctxs)
+	for _, c := range q.Cells {
+		if c.Problem != "" {
+			continue
+		}
+		name := c.K + "/" + c.V
+		if c.Ctx == deepest {
+			if p, err := vram.ParsePair(strings.TrimSuffix(c.K, mse) + "/" + c.V); err == nil {
+				if k, v, err := vram.Uniform(1, 1, 256).Bytes(p, vram.Use{Ctx: 256}); err == nil {
+					cost.Lines = append(cost.Lines, plot.Line{Name: name, Marks: true, Points: []plot.Point{
+						{X: float64(k+v) / 256, Y: c.KLD.Mean, Low: c.KLD.Mean - c.KLD.Err, High: c.KLD.Mean + c.KLD.Err}}})
+				}
+			}
+		}
+		i := slices.IndexFunc(depth.Lines, func(l plot.Line) bool { return l.Name == name })
+		if i < 0 {
+			i = len(depth.Lines)
+			depth.Lines = append(depth.Lines, plot.Line{Name: name})
+		}
+		for _, b := range c.Bins {
+			depth.Lines[i].Points = append(depth.Lines[i].Points, plot.Point{X: float64(b.From+b.To) / 2, Y: b.KLD.Mean,
+				Low: b.KLD.Mean - b.KLD.Err, High: b.KLD.Mean + b.KLD.Err, Note: fmt.Sprintf("context %d, positions %d to %d", c.Ctx, b.From, b.To)})
+		}
+	}
+	for i := range depth.Lines {
+		slices.SortFunc(depth.Lines[i].Points, func(a, b plot.Point) int { return int(a.X - b.X) })
+	}
+	return plot.Chart{Title: "Divergence from f16/f16", Note: q.Condition() + "; bars: standard error", Panels: []plot.Panel{cost, depth}}.SVG()
+}
