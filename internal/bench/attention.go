@@ -132,7 +132,7 @@ func (b *Bench) attention(ctx context.Context, sel Selection, r *Result) error {
 		slices.Reverse(caches)
 	}
 	r.Memory = Memory{From: "copy"}
-	r.Memory.GBps, r.Memory.Spread = median(copies)
+	r.Memory.GBps, r.Memory.Spread = Median(copies)
 	b.rows(r, sel, samples)
 	for _, what := range slices.Sorted(maps.Keys(failed)) {
 		r.Failed = append(r.Failed, Failed{what, failed[what]})
@@ -171,6 +171,51 @@ func (b *Bench) time(ctx context.Context, g group, caches []vram.Pair) ([]timing
 	return list, nil
 }
 
+// Packed times packed16 with V type v alone, once, with env on top of the
+// environment. Call Start first.
+func (b *Bench) Packed(ctx context.Context, shapes []Shape, v string, env ...string) (map[Shape]float64, error) {
+	p := vram.Pair{K: "packed16", V: v}
+	out := map[Shape]float64{}
+	for _, g := range groups(shapes) {
+		text, err := b.output(ctx, "test-backend-ops", append(b.env(g, []vram.Pair{p}), env...), b.perfArgs()...)
+		if err != nil {
+			return nil, err
+		}
+		list, err := parseSQL(text)
+		if err != nil {
+			return nil, fault.New(fault.Failure, "test-backend-ops: %w", err)
+		}
+		for _, t := range list {
+			if s, q, ok := t.attention(); ok && q == p && t.supported {
+				out[s] = t.us
+			}
+		}
+	}
+	if len(out) != len(shapes) {
+		return nil, fault.New(fault.Failure, "test-backend-ops timed %d of %d shapes", len(out), len(shapes)).
+			Hintf("build it again: dot4fa build --recipe %s", b.Recipe)
+	}
+	return out, nil
+}
+
+// Packing times packing the K of n tokens of the canonical shape, once; n is 1, 4 or 512.
+func (b *Bench) Packing(ctx context.Context, n int) (float64, error) {
+	text, err := b.output(ctx, "test-backend-ops", b.timeEnv(b.Least), "perf", "-b", b.Device, "-o", "PACK_K_PACKED16", "-p", fmt.Sprintf("n_tokens=%d,", n), "--output", "sql")
+	if err != nil {
+		return 0, err
+	}
+	list, err := parseSQL(text)
+	if err != nil {
+		return 0, fault.New(fault.Failure, "test-backend-ops: %w", err)
+	}
+	for _, t := range list {
+		if t.op == "PACK_K_PACKED16" && t.supported {
+			return t.us, nil
+		}
+	}
+	return 0, fault.New(fault.Failure, "test-backend-ops timed no packing").Hintf("build it again: dot4fa build --recipe %s", b.Recipe)
+}
+
 // copySpeed returns what a large copy moves, in GB/s read and written.
 func (b *Bench) copySpeed(ctx context.Context) (float64, error) {
 	const bytes = "packed16_copy_bytes"
@@ -196,7 +241,7 @@ func (b *Bench) rows(r *Result, sel Selection, samples map[timed][]float64) {
 	for _, s := range sel.Shapes {
 		for _, v := range sel.V {
 			p := vram.Pair{K: "packed16", V: v}
-			us, spread := median(samples[timed{s, p}])
+			us, spread := Median(samples[timed{s, p}])
 			if us == 0 {
 				continue
 			}
@@ -205,7 +250,7 @@ func (b *Bench) rows(r *Result, sel Selection, samples map[timed][]float64) {
 				floor = n / r.Memory.GBps / 1000
 			}
 			for _, base := range baselines(v) {
-				baseUS, baseSpread := median(samples[timed{s, base}])
+				baseUS, baseSpread := Median(samples[timed{s, base}])
 				if baseUS == 0 {
 					continue
 				}

@@ -97,8 +97,8 @@ func beyond(a, aSpread, b, bSpread float64) bool {
 	return a > b*(1+max(aSpread+bSpread, 0.02))
 }
 
-// median returns the median of values and their spread; 0, 0 of none.
-func median(values []float64) (mid, spread float64) {
+// Median returns the median of values and their spread; 0, 0 of none.
+func Median(values []float64) (mid, spread float64) {
 	if len(values) == 0 {
 		return 0, 0
 	}

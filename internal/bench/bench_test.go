@@ -47,13 +47,13 @@ func TestMedian(t *testing.T) {
 		values      []float64
 		mid, spread float64
 	}{{nil, 0, 0}, {[]float64{3}, 3, 0}, {[]float64{4, 2}, 3, 2.0 / 3}, {[]float64{9, 10, 30}, 10, 2.1}, {[]float64{0, 0}, 0, 0}} {
-		mid, spread := median(c.values)
+		mid, spread := Median(c.values)
 		if mid != c.mid || math.Abs(spread-c.spread) > 1e-12 {
 			t.Errorf("%v: %g, %g, want %g, %g", c.values, mid, spread, c.mid, c.spread)
 		}
 	}
 	values := []float64{3, 1, 2}
-	if median(values); values[0] != 3 {
+	if Median(values); values[0] != 3 {
 		t.Error("the samples were reordered")
 	}
 }

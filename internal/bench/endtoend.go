@@ -127,7 +127,7 @@ func (b *Bench) endToEnd(ctx context.Context, m ModelRun, r *Result) error {
 					t.Prompt, t.Gen = 0, m.Gen
 				}
 				if list := samples[t]; len(list) > 0 {
-					t.PerSecond, t.Spread = median(list)
+					t.PerSecond, t.Spread = Median(list)
 					t.Repeat = len(list)
 					r.EndToEnd = append(r.EndToEnd, t)
 				}

@@ -59,15 +59,11 @@ func (b *Bench) Commands(p Plan) []shell.Command {
 // Run measures. A part that gives no figures is listed in the result; it is an
 // error when nothing of a suite does.
 func (b *Bench) Run(ctx context.Context, p Plan) (*Result, error) {
-	b.began = time.Now()
 	programs := []string{"test-backend-ops"}
 	if slices.Contains(p.Suites, "model") {
 		programs = append(programs, "llama-bench")
 	}
-	if err := b.check(programs...); err != nil {
-		return nil, err
-	}
-	name, err := b.findDevice(ctx)
+	name, err := b.Start(ctx, programs...)
 	if err != nil {
 		return nil, err
 	}
@@ -84,6 +80,15 @@ func (b *Bench) Run(ctx context.Context, p Plan) (*Result, error) {
 		}
 	}
 	return r, nil
+}
+
+// Start looks whether the programs are there, and returns the name of the device.
+func (b *Bench) Start(ctx context.Context, programs ...string) (string, error) {
+	b.began = time.Now()
+	if err := b.check(programs...); err != nil {
+		return "", err
+	}
+	return b.findDevice(ctx)
 }
 
 // late reports whether the time given is over.

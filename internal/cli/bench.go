@@ -16,13 +16,14 @@ import (
 	"dot4fa/internal/fault"
 	"dot4fa/internal/lock"
 	"dot4fa/internal/nearest"
+	"dot4fa/internal/pipeline"
 	"dot4fa/internal/randmodel"
 	"dot4fa/internal/recipe"
 	"dot4fa/internal/vram"
 )
 
 // suites are what bench can measure.
-var suites = []string{"attention", "model"}
+var suites = []string{"attention", "model", "seed"}
 
 // benchFlags are the flags of bench.
 type benchFlags struct {
@@ -58,7 +59,9 @@ func (a *app) bench() *cobra.Command {
 		Long: `Times the built tree on the device it was built for. The suite attention times
 single attention calls with test-backend-ops: packed16 with each V type next to
 q8_0 with the same V and to f16/f16, in one process, for a set of shapes. The suite
-model runs llama-bench with a given model on several caches and depths.
+model runs llama-bench with a given model on several caches and depths. The suite
+seed repeats the experiments of the document this project began with, its figures
+beside those measured; it builds a program of its own and is run alone.
 
 Repetitions are interleaved; figures are medians, with the distance from the fastest
 to the slowest as their spread. Results go to JSON, a Markdown page and pictures in
@@ -109,6 +112,9 @@ func (a *app) runBench(cmd *cobra.Command, o *benchFlags) error {
 	}
 	if err := o.check(); err != nil {
 		return err
+	}
+	if o.suites[0] == "seed" {
+		return a.runSeed(cmd.Context(), o)
 	}
 	var before, scalar *bench.Result
 	var err error
@@ -182,6 +188,16 @@ func (a *app) printBench(o *benchFlags, r, before, scalar *bench.Result) error {
 	return bench.Slower(full.Changes)
 }
 
+// benchOf is the built tree of a run.
+func (a *app) benchOf(run *pipeline.Run, o *benchFlags) *bench.Bench {
+	commit := version()
+	if l, err := lock.Read(filepath.Join(run.Work, lock.Name)); err == nil && l.Tool != "" {
+		commit = l.Tool
+	}
+	return &bench.Bench{Bin: build.TreeOf(run.Work).Bin(), Recipe: a.recipe, Backend: run.Recipe.Backend, Kernel: run.Recipe.Kernel,
+		Device: o.device, Commit: commit, Repeat: o.repeat, Least: o.least, Within: o.within, Report: a.report}
+}
+
 // measure runs the suites. It returns where the results go; no result with
 // --dry-run.
 func (a *app) measure(ctx context.Context, o *benchFlags) (*bench.Result, string, error) {
@@ -190,12 +206,7 @@ func (a *app) measure(ctx context.Context, o *benchFlags) (*bench.Result, string
 		return nil, "", err
 	}
 	defer run.Close()
-	commit := version()
-	if l, err := lock.Read(filepath.Join(run.Work, lock.Name)); err == nil && l.Tool != "" {
-		commit = l.Tool
-	}
-	b := &bench.Bench{Bin: build.TreeOf(run.Work).Bin(), Recipe: a.recipe, Backend: run.Recipe.Backend, Kernel: run.Recipe.Kernel,
-		Device: o.device, Commit: commit, Repeat: o.repeat, Least: o.least, Within: o.within, Report: a.report}
+	b := a.benchOf(run, o)
 	sel, err := bench.ParseShapes(o.shapes, run.Recipe.Backend == recipe.CPU || o.device == "CPU")
 	if err != nil {
 		return nil, "", err
@@ -236,6 +247,8 @@ func (o *benchFlags) check() error {
 	switch {
 	case len(o.suites) == 0:
 		return fault.New(fault.Usage, "--suite is empty").Hintf("suites: %s", strings.Join(suites, ", "))
+	case slices.Contains(o.suites, "seed") && (len(o.suites) > 1 || o.from != "" || o.compare != "" || o.targets):
+		return fault.New(fault.Usage, "the suite seed is run alone, without --from, --compare and --targets").Hintf("run the others by themselves")
 	case o.repeat < 1 || o.repeat > 1000:
 		return fault.New(fault.Usage, "--repeat must be from 1 to 1000, not %d", o.repeat).Hintf("3 is usual")
 	case o.least < time.Millisecond || o.least > time.Minute:
