@@ -77,8 +77,8 @@ type Found struct {
 	Source   Source           `json:"source,omitempty"`
 	Evidence string           `json:"evidence,omitempty"` // a path or program
 	Why      Why              `json:"why,omitempty"`      // empty: the GPUs can be used
-	Files    []string         `json:"files,omitempty"` // the device files that a program opens
-	Denied   []machine.Device `json:"-"`               // those that cannot be opened
+	Files    []string         `json:"files,omitempty"`    // the device files that a program opens
+	Denied   []machine.Device `json:"-"`                  // those that cannot be opened
 }
 
 // The kernel's places.

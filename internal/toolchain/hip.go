@@ -247,6 +247,9 @@ func (s Set) judgeBLAS(l *finding.List, targets []string) {
 		return // not for running, or packed elsewhere
 	}
 	for _, t := range targets {
+		if strings.HasSuffix(t, "-generic") {
+			continue // rocBLAS goes by the GPU, not by what is built for
+		}
 		if len(s.on.Glob(path.Join(dir, "*"+t+"*"))) == 0 {
 			l.Warn("rocblas kernels", fmt.Sprintf("%s has none for %s: rocBLAS ends the program with \"Cannot read TensileLibrary\" when it is needed", dir, t),
 				s.blasMend(t)...)
