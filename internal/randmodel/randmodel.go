@@ -75,7 +75,7 @@ func Make(file string, s Shape, n int, weights string) error {
 	if n < 1 || n > 1024 {
 		return fault.New(fault.Usage, "a model has 1 to 1024 layers, not %d", n).Hintf("leave it out for the %d of %s", s.Layers, s.Name)
 	}
-	out, err := renameio.NewPendingFile(file)
+	out, err := renameio.NewPendingFile(file, renameio.WithPermissions(0o666))
 	if err != nil {
 		return fault.New(fault.Environment, "cannot write the model: %w", err).Hintf("name a file in a directory that can be written")
 	}
