@@ -17,6 +17,11 @@ import (
 
 var update = flag.Bool("update", false, "write what doctor says into the set-ups and the table in docs/doctor.md")
 
+const (
+	screen     = 60 // lines
+	lastChecks = 8  // lines that upstream and the work tree may add
+)
+
 const table = "../../docs/doctor.md"
 
 // Every set-up: doctor says of it what it must, word for word, and the table in
@@ -74,6 +79,14 @@ func one(t *testing.T, files []string, rows []row) {
 				if f.Status == finding.Fail && !slices.ContainsFunc(f.Mend, command) {
 					t.Errorf("%s failed, and no command mends it: %q", f.Check, f.Mend)
 				}
+			}
+			if n := r.Findings.Count(finding.OK); (n == len(r.Findings)) != strings.HasPrefix(s.name, "whole-") {
+				t.Errorf("%d of %d are ok, and the set-up is called %s", n, len(r.Findings), s.name)
+			}
+			var text bytes.Buffer
+			must(t, r.Print(&text, false))
+			if n := strings.Count(text.String(), "\n"); n < 5 || n+lastChecks >= screen {
+				t.Errorf("the report has %d lines:\n%s", n, text.String())
 			}
 			rows[i] = row{s, r.Findings}
 		})
