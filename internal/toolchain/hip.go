@@ -29,6 +29,12 @@ func (s Set) judgePackages(l *finding.List) {
 		l.Fail("cmake packages", fmt.Sprintf("%s has no CMake package %s", rocm.Root, strings.Join(missing, ", ")), s.on.complete(rocm, parts...))
 		return
 	}
+	lang := rocm.Package("hip-lang").Dir
+	if v := Version(s.CMake.Version); v != "" && v.Less(anyLibCMake) && lang != path.Join(rocm.Root, "lib/cmake/hip-lang") {
+		l.Fail("cmake packages", fmt.Sprintf("CMake %s looks for hip-lang only in %s/lib/cmake, and it is in %s", v, rocm.Root, path.Dir(lang)),
+			"python -m pip install cmake  # "+string(anyLibCMake)+" or newer, and put it first on PATH", s.on.install("", hostPackages["cmake"]))
+		return
+	}
 	l.OK("cmake packages", strings.Join(found, ", "))
 }
 
@@ -37,7 +43,7 @@ func (s Set) judgePackages(l *finding.List) {
 func (s Set) wants(p Package) bool {
 	by := s.ROCm.Package(p.By)
 	if by.Dir == "" {
-		return p.By == "llama.cpp"
+		return p.By == "llama.cpp" || p.By == "CMake"
 	}
 	ask := regexp.MustCompile(`(?i)\bfind_(dependency|package)\s*\(\s*"?` + regexp.QuoteMeta(p.Name) + `\b`)
 	for _, f := range s.on.Glob(path.Join(by.Dir, "*.cmake")) {

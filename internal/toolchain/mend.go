@@ -46,6 +46,7 @@ var hostPackages = map[string]names{
 var rocmPackages = map[Layout]map[string]names{
 	LayoutOpt: {
 		"hip":            {"hip-dev", "hip-devel", "hip-runtime-amd", "hip-devel"},
+		"hip-lang":       {"hip-dev", "hip-devel", "hip-runtime-amd", "hip-devel"},
 		"hipblas":        dev("hipblas"),
 		"hipblas-common": dev("hipblas-common"),
 		"rocblas":        dev("rocblas"),
@@ -62,6 +63,7 @@ var rocmPackages = map[Layout]map[string]names{
 	},
 	LayoutSystem: {
 		"hip":            {"libamdhip64-dev", "rocm-hip-devel", "hip-runtime-amd", "hip-devel"},
+		"hip-lang":       {"libamdhip64-dev", "rocm-hip-devel", "hip-runtime-amd", "hip-devel"},
 		"hipblas":        {"libhipblas-dev", "hipblas-devel", "hipblas", "hipblas-devel"},
 		"hipblas-common": {"libhipblas-common-dev", "hipblas-common-devel", "hipblas-common", "hipblas-common-devel"},
 		"rocblas":        {"librocblas-dev", "rocblas-devel", "rocblas", "rocblas-devel"},

@@ -90,6 +90,7 @@ func (r ROCm) Package(name string) Package {
 // wanted are the CMake packages of a HIP build and who asks for each.
 var wanted = []Package{
 	{Name: "hip", By: "llama.cpp"},
+	{Name: "hip-lang", By: "CMake"},
 	{Name: "hipblas", By: "llama.cpp"},
 	{Name: "rocblas", By: "llama.cpp"},
 	{Name: "hipblas-common", By: "hipblas"},

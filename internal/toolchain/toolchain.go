@@ -24,6 +24,10 @@ func (t Tool) Found() bool { return t.Path != "" }
 // MinCMake is the first CMake that knows HIP as a language.
 const MinCMake Version = "3.21"
 
+// anyLibCMake is the first CMake that looks for hip-lang, its own package for the
+// language, in all of a prefix's library directories; before, only in lib.
+const anyLibCMake Version = "3.28"
+
 // Set is what a build can use on a machine.
 type Set struct {
 	CMake    Tool   `json:"cmake"`
