@@ -37,6 +37,10 @@ type Result struct {
 	Memory   Memory    `json:"memory"`
 	Peak     *Peak     `json:"peak,omitempty"`
 
+	// Reference says where figures come from that are not of a run of dot4fa; its
+	// rows have baselines only.
+	Reference string `json:"reference,omitempty"`
+
 	Rows     []Row    `json:"rows"`
 	EndToEnd []Tokens `json:"end_to_end,omitempty"`
 	Model    *Model   `json:"model,omitempty"` // of EndToEnd
@@ -146,11 +150,39 @@ func Load(path string) (*Result, error) {
 		return nil, fault.New(fault.Usage, "the stored run has no device or no figures").At("%s", path).Hintf("name a file that dot4fa bench wrote")
 	}
 	for _, row := range r.Rows {
-		if row.US <= 0 || row.BaseUS <= 0 || row.NK <= 0 || row.NQ <= 0 || row.D <= 0 || row.GQA <= 0 {
+		if row.US <= 0 && r.Reference == "" || row.BaseUS <= 0 || row.NK <= 0 || row.NQ <= 0 || row.D <= 0 || row.GQA <= 0 {
 			return nil, fault.New(fault.Usage, "a row of the stored run is incomplete: nk %d, nq %d, d %d, %s", row.NK, row.NQ, row.D, row.V).At("%s", path).Hintf("measure again")
 		}
 	}
 	return r, nil
+}
+
+// Merge puts runs of one device and one commit together; of figures that several
+// have, those of the later ones stay.
+func Merge(runs ...*Result) (*Result, error) {
+	out := *runs[0]
+	for _, r := range runs[1:] {
+		if r.Device != out.Device || r.Commit != out.Commit {
+			return nil, fault.New(fault.Usage, "the runs do not belong together: %s with %s, and %s with %s", out.Device, out.Commit, r.Device, r.Commit).
+				Hintf("measure all of it with one build")
+		}
+		out.Rows = slices.DeleteFunc(slices.Clone(out.Rows), func(a Row) bool {
+			return slices.ContainsFunc(r.Rows, func(b Row) bool { return a.Shape() == b.Shape() && a.V == b.V && a.Baseline == b.Baseline })
+		})
+		out.Rows = append(out.Rows, r.Rows...)
+		if len(r.EndToEnd) > 0 {
+			out.EndToEnd, out.Model = r.EndToEnd, r.Model
+		}
+		if r.Memory.GBps > 0 {
+			out.Memory = r.Memory
+		}
+		out.Failed = append(slices.Clone(out.Failed), r.Failed...)
+		out.Repeat = min(out.Repeat, r.Repeat)
+		if r.When.After(out.When) {
+			out.When = r.When
+		}
+	}
+	return &out, nil
 }
 
 // Write writes JSON, a page and pictures to dir, and returns their names.

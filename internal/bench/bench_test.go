@@ -99,6 +99,28 @@ func TestStored(t *testing.T) {
 	}
 }
 
+func TestMerge(t *testing.T) {
+	a, b := sample(), sample()
+	a.EndToEnd, a.Model = nil, nil
+	b.Rows = b.Rows[:2] // nk=512, nq=1
+	b.Rows[0].US = 5
+	b.Rows = append(b.Rows, Row{NK: 512, NQ: 1, D: 64, GQA: 4, KVHeads: 8, V: "f16", US: 1, Baseline: "f16/f16", BaseUS: 1})
+	r, err := Merge(a, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Rows) != 11 || len(r.EndToEnd) != 2 || r.Model == nil || len(a.Rows) != 10 {
+		t.Errorf("%d rows, %d tests, %v; the first now has %d rows", len(r.Rows), len(r.EndToEnd), r.Model, len(a.Rows))
+	}
+	if row, ok := r.canonical(1, 512, "q8_0/q4_0"); !ok || row.US != 5 {
+		t.Errorf("the earlier figure stayed: %+v", row)
+	}
+	b.Commit = "another"
+	if _, err := Merge(a, b); fault.Code(err) != fault.Usage {
+		t.Errorf("two commits: %v", err)
+	}
+}
+
 func TestCompare(t *testing.T) {
 	before, now := sample(), sample()
 	for i := range now.Rows {
@@ -142,7 +164,9 @@ func TestCompare(t *testing.T) {
 }
 
 func TestTargets(t *testing.T) {
-	scalar := sample()
+	scalar := &Result{Reference: "a table", Rows: []Row{{NK: 131072, NQ: 512, D: 256, GQA: 6, V: "q4_0", Baseline: "q8_0/q4_0", BaseUS: 60000}}}
+	goals = append(goals[:len(goals):len(goals)], goal{512, 131072, overScalar, 0.16})
+	defer func() { goals = goals[:len(goals)-1] }()
 	got := map[string]Target{}
 	for _, x := range Targets(sample(), scalar) {
 		got[x.Over+" "+thousands(x.NK)+" "+thousands(x.NQ)] = x
@@ -151,11 +175,12 @@ func TestTargets(t *testing.T) {
 		ratio float64
 		met   bool
 	}{
-		"q8_0/q4_0 131,072 1":   {110.0 / 730, true},
-		"f16/f16 131,072 1":     {110.0 / 148, true},
-		"bytes floor 131,072 1": {110 / (131072 * 4 * 416 / 4e6), false},
-		"nq=1 131,072 4":        {150.0 / 110, true},
-		"q8_0/q4_0 16,384 512":  {0, false},
+		"q8_0/q4_0 131,072 1":       {110.0 / 730, true},
+		"f16/f16 131,072 1":         {110.0 / 148, true},
+		"bytes floor 131,072 1":     {110 / (131072 * 4 * 416 / 4e6), false},
+		"nq=1 131,072 4":            {150.0 / 110, true},
+		"q8_0/q4_0 16,384 512":      {0, false},
+		overScalar + " 131,072 512": {0.15, true},
 	} {
 		if x := got[key]; math.Abs(x.Ratio-want.ratio) > 1e-9 || x.Met != want.met {
 			t.Errorf("%s: %+v, want %+v", key, x, want)

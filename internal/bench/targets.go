@@ -41,6 +41,7 @@ type Target struct {
 	Other float64 `json:"other_us,omitempty"`
 	Ratio float64 `json:"ratio,omitempty"`
 	Met   bool    `json:"met"`
+	Apart string  `json:"apart,omitempty"` // where the other figure is from, when not from the same run
 }
 
 // Targets holds r against the project's targets. scalar is a run of the same GPU
@@ -61,7 +62,10 @@ func Targets(r, scalar *Result) []Target {
 			case overScalar:
 				if scalar != nil {
 					if row, ok := scalar.canonical(g.nq, g.nk, "q8_0/q4_0"); ok {
-						t.Other = row.BaseUS
+						t.Other, t.Apart = row.BaseUS, "another run"
+						if scalar.Reference != "" {
+							t.Apart = scalar.Reference
+						}
 					}
 				}
 			default:
@@ -98,6 +102,8 @@ func targetRows(targets []Target) [][]string {
 		measured := fmt.Sprintf("%.3f", t.Ratio)
 		if t.Ratio == 0 {
 			measured, verdict = "–", "not in this run"
+		} else if t.Apart != "" {
+			verdict += "; against " + t.Apart
 		}
 		rows = append(rows, []string{strconv.Itoa(t.NQ), thousands(t.NK), t.Over, strconv.FormatFloat(t.Max, 'g', -1, 64) + " ×", micros(t.US), micros(t.Other), measured, verdict})
 	}

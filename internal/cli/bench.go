@@ -34,7 +34,7 @@ type benchFlags struct {
 	least   time.Duration
 	within  time.Duration
 	out     string
-	from    string
+	from    []string
 	compare string
 	targets bool
 	scalar  string
@@ -89,7 +89,7 @@ one, for the suite model where no model is at hand.`,
 	f.DurationVar(&o.least, "least", 250*time.Millisecond, "least `time` of one case in one repetition")
 	f.DurationVar(&o.within, "within", 0, "begin nothing new after this `time`, and report what there is")
 	f.StringVar(&o.out, "out", "", "`directory` for JSON, Markdown and pictures (default: .dot4fa/bench in the work tree)")
-	f.StringVar(&o.from, "from", "", "take this stored run instead of measuring, a `file`")
+	f.StringArrayVar(&o.from, "from", nil, "take this stored run instead of measuring, a `file` (repeatable: put together)")
 	f.StringVar(&o.compare, "compare", "", "compare with this stored run, a `file`")
 	f.BoolVar(&o.targets, "targets", false, "also print the project's targets and what was measured")
 	f.StringVar(&o.scalar, "no-matrix", "", "for --targets: a stored run with matrix cores off, a `file`")
@@ -130,8 +130,8 @@ func (a *app) runBench(cmd *cobra.Command, o *benchFlags) error {
 	}
 	var r *bench.Result
 	out := o.out
-	if o.from != "" {
-		r, err = bench.Load(o.from)
+	if len(o.from) > 0 {
+		r, err = loadRuns(o.from)
 	} else {
 		r, out, err = a.measure(cmd.Context(), o)
 	}
@@ -148,6 +148,19 @@ func (a *app) runBench(cmd *cobra.Command, o *benchFlags) error {
 		}
 	}
 	return a.printBench(o, r, before, scalar)
+}
+
+// loadRuns reads stored runs as one.
+func loadRuns(files []string) (*bench.Result, error) {
+	var runs []*bench.Result
+	for _, file := range files {
+		r, err := bench.Load(file)
+		if err != nil {
+			return nil, err
+		}
+		runs = append(runs, r)
+	}
+	return bench.Merge(runs...)
 }
 
 // printBench prints what was measured and what follows from it.
@@ -182,7 +195,7 @@ func (a *app) printBench(o *benchFlags, r, before, scalar *bench.Result) error {
 	if err != nil {
 		return err
 	}
-	if err := r.Broken(); err != nil && o.from == "" {
+	if err := r.Broken(); err != nil && len(o.from) == 0 {
 		return err
 	}
 	return bench.Slower(full.Changes)
@@ -247,7 +260,7 @@ func (o *benchFlags) check() error {
 	switch {
 	case len(o.suites) == 0:
 		return fault.New(fault.Usage, "--suite is empty").Hintf("suites: %s", strings.Join(suites, ", "))
-	case slices.Contains(o.suites, "seed") && (len(o.suites) > 1 || o.from != "" || o.compare != "" || o.targets):
+	case slices.Contains(o.suites, "seed") && (len(o.suites) > 1 || len(o.from) > 0 || o.compare != "" || o.targets):
 		return fault.New(fault.Usage, "the suite seed is run alone, without --from, --compare and --targets").Hintf("run the others by themselves")
 	case o.repeat < 1 || o.repeat > 1000:
 		return fault.New(fault.Usage, "--repeat must be from 1 to 1000, not %d", o.repeat).Hintf("3 is usual")
@@ -255,7 +268,7 @@ func (o *benchFlags) check() error {
 		return fault.New(fault.Usage, "--least must be from 1ms to 1m, not %s", o.least).Hintf("leave it out for 250ms")
 	case o.scalar != "" && !o.targets:
 		return fault.New(fault.Usage, "--no-matrix is for --targets").Hintf("give both")
-	case slices.Contains(o.suites, "model") && o.from == "":
+	case slices.Contains(o.suites, "model") && len(o.from) == 0:
 		return o.checkModel()
 	}
 	return nil
