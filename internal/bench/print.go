@@ -61,7 +61,11 @@ func (r *Result) tables(p *page.Page) {
 		title = r.Device
 	}
 	p.Heading(title)
-	p.Line("%s, dot4fa %s, llama.cpp %s, recipe %s, %d repetitions interleaved, %s", r.Backend, r.Commit, r.Upstream, r.Recipe, r.Repeat, r.When.Format("2006-01-02"))
+	if r.Reference != "" {
+		p.Line("%s", r.Reference)
+	} else {
+		p.Line("%s, dot4fa %s, llama.cpp %s, recipe %s, %d repetitions interleaved, %s", r.Backend, r.Commit, r.Upstream, r.Recipe, r.Repeat, r.When.Format("2006-01-02"))
+	}
 	if r.Memory.GBps > 0 {
 		p.Line("memory %.0f GB/s (%s%s)", r.Memory.GBps, r.Memory.From, r.peakText())
 	}
