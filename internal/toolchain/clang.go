@@ -6,6 +6,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"strings"
 )
 
 // PrefixFile is the file by which a prefix made by `dot4fa toolchain bootstrap`
@@ -83,19 +84,27 @@ func (s finder) compiler(ctx context.Context, r *ROCm, made *Prefix) {
 	if out, err := s.Output(ctx, r.Clang.Path, "--version"); err == nil {
 		r.LLVM = reRelease.FindString(string(out))
 	}
-	// clang looks beside itself first: beside the real file, and where it was called.
-	near := func(name string) []string {
-		return []string{path.Join(path.Dir(s.Resolve(r.Clang.Path)), name), path.Join(path.Dir(r.Clang.Path), name), name}
+	r.Bundler = s.locate(r.Bundler.Name, s.runBy(ctx, r.Clang, "clang-offload-bundler")...)
+	r.Linker = s.locate(r.Linker.Name, append(s.runBy(ctx, r.Clang, "lld"), s.runBy(ctx, r.Clang, "ld.lld")...)...)
+}
+
+// runBy returns where clang may have a program that it runs: where it says, beside
+// its real file, beside where it was called, on PATH.
+func (s finder) runBy(ctx context.Context, clang Tool, name string) []string {
+	var out []string
+	if said, err := s.Output(ctx, clang.Path, "-print-prog-name="+name); err == nil {
+		if p := strings.TrimSpace(string(said)); path.IsAbs(p) {
+			out = append(out, p)
+		}
 	}
-	r.Bundler = s.locate(r.Bundler.Name, near("clang-offload-bundler")...)
-	r.Linker = s.locate(r.Linker.Name, append(near("lld"), near("ld.lld")...)...)
+	return append(out, path.Join(path.Dir(s.Resolve(clang.Path)), name), path.Join(path.Dir(clang.Path), name), name)
 }
 
 // systemClangs are a distribution's clangs, the one that has device libraries
 // first, then by version.
 func (s finder) systemClangs() []string {
 	var with, without []string
-	for _, dir := range s.versioned("/usr/lib/llvm-*") {
+	for _, dir := range s.versioned("/usr/lib/llvm-*", "/usr/lib/llvm/*") {
 		if len(s.bitcodeOf(dir)) > 0 {
 			with = append(with, path.Join(dir, "bin/clang++"))
 		} else {

@@ -160,9 +160,16 @@ func (s Set) otherTargets(targets []string, unknown string) []string {
 	return append(ways, wayOut)
 }
 
+// looksForHeaders is the first clang that prefers a GCC with C++ headers to a
+// newer one without (llvm/llvm-project#145056); LLVM 21 only warns.
+const looksForHeaders = 22
+
 // judgeHeaders checks that the newest GCC that clang will choose has C++ headers:
 // clang goes by the directory of the C compiler, which comes without them.
 func (s Set) judgeHeaders(l *finding.List) {
+	if v := Version(s.ROCm.Clang.Version).Numbers(); len(v) > 0 && v[0] >= looksForHeaders {
+		return
+	}
 	for _, triple := range s.on.Glob("/usr/lib/gcc/*-linux*") {
 		newest := 0
 		for _, dir := range s.on.Glob(triple + "/*") {

@@ -43,7 +43,8 @@ func (s finder) strangers(r ROCm) []pointer {
 			}
 		}
 	}
-	if rel := strings.TrimPrefix(r.LLVM, "roc-"); rel != "" && len(r.Version.Numbers()) > 2 && Version(rel).Compare(r.Version) != 0 && r.Layout != LayoutSystem && r.Layout != LayoutNix {
+	// A point release may come with the compiler of an earlier one.
+	if rel := strings.TrimPrefix(r.LLVM, "roc-"); rel != "" && len(r.Version.Numbers()) > 1 && !Version(rel).sameSeries(r.Version) && r.Layout != LayoutSystem && r.Layout != LayoutNix {
 		if len(out) == 0 {
 			out = append(out, pointer{r.Clang.Path, rel, ""})
 		}

@@ -182,7 +182,7 @@ func (s finder) versioned(patterns ...string) []string {
 		dirs = append(dirs, s.Glob(p)...)
 	}
 	sort.SliceStable(dirs, func(i, j int) bool {
-		return ParseVersion(filepath.Base(dirs[j])).Less(ParseVersion(filepath.Base(dirs[i])))
+		return trailingVersion(path.Base(dirs[j])).Less(trailingVersion(path.Base(dirs[i])))
 	})
 	return dirs
 }
@@ -321,5 +321,8 @@ func (s finder) rocmVersion(r ROCm) Version {
 			return v
 		}
 	}
-	return ParseVersion(path.Base(r.Root))
+	if r.Layout == LayoutOpt || r.Layout == LayoutCore {
+		return trailingVersion(path.Base(r.Root))
+	}
+	return ""
 }

@@ -20,6 +20,12 @@ var reVersion = regexp.MustCompile(`\d+(\.\d+)+`)
 // ParseVersion returns the first dotted number in text, "" when there is none.
 func ParseVersion(text string) Version { return Version(reVersion.FindString(text)) }
 
+var reTrailing = regexp.MustCompile(`\d+(\.\d+)*$`)
+
+// trailingVersion is the version at the end of a name: of rocm-7.1.1, core-10.0,
+// llvm-21 or 15.
+func trailingVersion(name string) Version { return Version(reTrailing.FindString(name)) }
+
 // Numbers returns the parts of the version.
 func (v Version) Numbers() []int {
 	var out []int
@@ -54,6 +60,12 @@ func (v Version) Compare(w Version) int {
 		}
 	}
 	return 0
+}
+
+// sameSeries reports whether the first two numbers are the same.
+func (v Version) sameSeries(w Version) bool {
+	a, b := v.Numbers(), w.Numbers()
+	return len(a) > 1 && len(b) > 1 && a[0] == b[0] && a[1] == b[1]
 }
 
 // Less reports whether v comes before w.
