@@ -77,6 +77,7 @@ static void test_state(const options & opt, const tokens_t & tokens) {
         check(llama_state_seq_set_data(other.get(), seq.data(), seq.size(), 0) == seq.size(), "sequence state: read into scattered cells");
         check_close(opt, follow(other.get(), ref.next, n, 0), ref.next, "sequence state");
     }
+#ifdef LLAMA_STATE_SEQ_FLAGS_ON_DEVICE // since b9016
     {
         auto flags = LLAMA_STATE_SEQ_FLAGS_ON_DEVICE;
         auto other = new_context(opt);
@@ -88,6 +89,7 @@ static void test_state(const options & opt, const tokens_t & tokens) {
         check(llama_state_seq_set_data_ext(other.get(), host.data(), host.size(), 0, flags) != 0, "state on the device: restored");
         check_restored(opt, other.get(), ref, n, "state on the device");
     }
+#endif
 
     for (ggml_type type_k : { GGML_TYPE_F16, GGML_TYPE_Q8_0 }) {
         options another = opt;

@@ -27,11 +27,18 @@ patches differ from those at the old pin (line numbers aside), and rewrites comm
 and tag in the recipe file, every other byte of which stays. "latest" is the newest
 release tag. A commit without a tag is pinned under the release before it.
 
+Before the pin is written, --test runs tests at the new commit: export (the series is
+made, and applied to the new base it gives the tree it says), kernels (every route on
+the CPU, against float64), and go (dot4fa's own tests of the series on that upstream, in
+a working copy; for them the pin is written first, and put back when they fail). A
+failed test ends with exit code 6 and the pin as it was.
+
 When an edit does not hold, it is reported with the nearest candidates, the commit
 that moved it and the next command; the pin stays and the exit code is 3. With --edit
-the place of that edit in patches/ is printed, and opened in $EDITOR on a terminal.`,
+the place of that edit in patches/ is opened in $EDITOR on a terminal, and printed
+elsewhere.`,
 		Example: `  dot4fa bump --to latest --dry-run
-  dot4fa bump --to b10573 --compile
+  dot4fa bump --to b10573 --compile --test export,kernels,go
   dot4fa bump --to master --upstream ~/src/llama.cpp --edit`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.To == "" {
@@ -65,7 +72,8 @@ the place of that edit in patches/ is printed, and opened in $EDITOR on a termin
 	}
 	c.Flags().StringVar(&o.To, "to", "", "where to: a tag, a branch, a commit `REF` or latest")
 	c.Flags().BoolVar(&o.Compile, "compile", false, "also compile the edited and added units there, without making code")
-	c.Flags().BoolVar(&edit, "edit", false, "print where the failing edit is written, or open it in $EDITOR on a terminal")
+	c.Flags().StringSliceVar(&o.Tests, "test", []string{pipeline.TestExport, pipeline.TestKernels}, "the `tests` to run: any of "+strings.Join(pipeline.BumpTests, ", ")+"; --test= runs none")
+	c.Flags().BoolVar(&edit, "edit", false, "open the failing edit in $EDITOR on a terminal, or print where it is written")
 	return c
 }
 
@@ -100,7 +108,15 @@ func (a *app) printBump(b *pipeline.Bump) error {
 	if b.Patches != nil {
 		fmt.Fprintf(a.Out, "\n%d of %d patches differ, line numbers aside\n", changed, len(b.Patches))
 	}
+	if len(b.Tests) > 0 {
+		fmt.Fprintln(a.Out)
+	}
+	for _, t := range b.Tests {
+		fmt.Fprintf(a.Out, "test %s: %s (%.1fs) %s\n", t.Name, t.Status, t.Seconds, t.Detail)
+	}
 	switch {
+	case b.TestFailed():
+		fmt.Fprintf(a.Out, "%s: the pin is still %s\n", b.File, b.From.Tag)
 	case b.Written:
 		fmt.Fprintf(a.Out, "%s: the pin is %s now\n", b.File, b.To.Tag)
 		a.report.Say("build it in a new work tree, or remove the old one first with dot4fa clean")
@@ -125,28 +141,37 @@ func bumpFault(b *pipeline.Bump) error {
 		return fault.New(fault.EditFails, "all edits hold on %s, but not every unit compiles; the pin stays at %s", b.To.Tag, b.From.Tag).
 			Hintf("give the edit that uses the missing name an alternative with a probe; patches/README.md describes it")
 	}
+	if b.TestFailed() {
+		return fault.New(fault.VerifyFailed, "a test failed on %s; the pin stays at %s", b.To.Tag, b.From.Tag).
+			Hintf("what it said is above; --test= leaves the tests out")
+	}
 	return nil
 }
 
-// edit prints the place of a failing edit, and on a terminal opens it in $EDITOR.
+// edit opens the place of a failing edit in $EDITOR on a terminal, else prints it.
 func (a *app) edit(cmd *cobra.Command, root string, f pipeline.FailedEdit) error {
+	if a.json {
+		return nil // it is in the result
+	}
 	file, rest, _ := strings.Cut(f.Where, ":")
 	line, _, _ := strings.Cut(rest, ":")
 	if root != "" {
 		file = filepath.Join(root, filepath.FromSlash(file))
 	}
-	editor := os.Getenv("EDITOR")
-	if in, ok := a.In.(*os.File); a.json || !ok || !term.IsTerminal(int(in.Fd())) || !a.color || editor == "" || root == "" {
-		if !a.json {
-			fmt.Fprintf(a.Out, "\n%s:%s\n", file, line)
-		}
+	editor := strings.Fields(os.Getenv("EDITOR")) // with flags, as "code -w"
+	if !isTerminal(a.In) || len(editor) == 0 || root == "" {
+		fmt.Fprintf(a.Out, "\n%s:%s\n", file, line)
 		return nil
 	}
-	words := strings.Fields(editor) // an editor with flags, as "code -w"
-	run := exec.CommandContext(cmd.Context(), words[0], append(words[1:], "+"+line, file)...)
+	run := exec.CommandContext(cmd.Context(), editor[0], append(editor[1:], "+"+line, file)...)
 	run.Stdin, run.Stdout, run.Stderr = a.In, os.Stdout, os.Stderr
 	if err := run.Run(); err != nil {
-		return fault.New(fault.Environment, "the editor failed: %w", err).At("%s", editor).Hintf("the edit is at %s:%s", file, line)
+		return fault.New(fault.Environment, "the editor failed: %w", err).At("%s", editor[0]).Hintf("the edit is at %s:%s", file, line)
 	}
 	return nil
+}
+
+func isTerminal(in any) bool {
+	f, ok := in.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/google/renameio/v2"
@@ -22,9 +23,10 @@ import (
 
 // BumpOptions say where to move the pin.
 type BumpOptions struct {
-	To      string // a ref, or "latest" for the newest release tag
-	Compile bool   // also compile the units at the new commit
-	DryRun  bool   // do everything but rewrite the recipe
+	To      string   // a ref, or "latest" for the newest release tag
+	Compile bool     // also compile the units at the new commit
+	Tests   []string // of BumpTests, to run at the new pin
+	DryRun  bool     // do everything but rewrite the recipe
 }
 
 // Bump is what moving the pin means.
@@ -35,6 +37,7 @@ type Bump struct {
 	Patches []PatchChange `json:"patches,omitempty"`
 	File    string        `json:"file,omitempty"`   // recipe file that holds the pin
 	Written bool          `json:"written"`          // the pin is rewritten
+	Tests   []BumpTest    `json:"tests,omitempty"`  // one that failed keeps the pin where it is
 	Failed  []FailedEdit  `json:"failed,omitempty"` // edits that keep the pin where it is
 }
 
@@ -57,8 +60,13 @@ type FailedEdit struct {
 }
 
 // Bump moves the recipe's pin to o.To if the series holds there. Where it does
-// not, Failed says which edits are in the way, and nothing is written.
+// not, Failed says which edits are in the way, and nothing is written. When a
+// test fails that needs the pin in its place, the pin is put back.
 func (r *Run) Bump(ctx context.Context, o BumpOptions) (*Bump, error) {
+	tests, err := chosenTests(o.Tests)
+	if err != nil {
+		return nil, err
+	}
 	repo, err := r.Repo(ctx)
 	if err != nil {
 		return nil, err
@@ -117,7 +125,26 @@ func (r *Run) Bump(ctx context.Context, o BumpOptions) (*Bump, error) {
 		return nil, err
 	}
 	b.File = r.shown(file)
-	if o.DryRun || bytes.Equal(src, out) {
+	for _, name := range tests {
+		if name == TestGo && !o.DryRun && !bytes.Equal(src, out) {
+			if err := replaceFile(file, out); err != nil {
+				return nil, err
+			}
+			b.Written = true
+		}
+		good, err := r.test(ctx, b, name)
+		if err == nil && good {
+			continue
+		}
+		if b.Written {
+			if back := replaceFile(file, src); back != nil {
+				return nil, back
+			}
+			b.Written = false
+		}
+		return b, err
+	}
+	if b.Written || o.DryRun || bytes.Equal(src, out) {
 		return b, nil
 	}
 	if err := replaceFile(file, out); err != nil {
@@ -125,6 +152,11 @@ func (r *Run) Bump(ctx context.Context, o BumpOptions) (*Bump, error) {
 	}
 	b.Written = true
 	return b, nil
+}
+
+// TestFailed reports whether a test failed.
+func (b *Bump) TestFailed() bool {
+	return slices.ContainsFunc(b.Tests, func(t BumpTest) bool { return t.Status == "failed" })
 }
 
 // pinFor finds the commit, and the release it belongs to: the tag that names it,

@@ -88,8 +88,11 @@ func (t *Tree) edited(named map[string]bool) (*image, []Unit, error) {
 	}
 	var units []Unit
 	done := map[string]bool{}
+	kernels := slices.ContainsFunc(t.Added, func(f series.Rendered) bool { return isDevice(f.Path) })
 	add := func(u Unit) {
-		u.Device = path.Ext(u.File) == ".cu"
+		if u.Device = isDevice(u.File); u.Device && !kernels {
+			u.Status, u.Detail = NotChecked, "the recipe has no kernels"
+		}
 		units = append(units, u)
 		done[u.File] = true
 	}
@@ -140,6 +143,8 @@ func isUnit(name string) bool {
 	}
 	return false
 }
+
+func isDevice(name string) bool { return path.Ext(name) == ".cu" }
 
 func isHeader(name string) bool {
 	switch path.Ext(name) {

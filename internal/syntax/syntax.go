@@ -126,6 +126,9 @@ func (c *Checker) compile(ctx context.Context, img *image, units []Unit) error {
 	var keys []string
 	for i := range units {
 		u := &units[i]
+		if u.Status != "" {
+			continue // decided already
+		}
 		commands, why := c.tools.commands(u)
 		if why != "" {
 			u.Status, u.Detail = NotChecked, why

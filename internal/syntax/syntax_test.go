@@ -269,6 +269,17 @@ func TestDeviceUnits(t *testing.T) {
 	}
 }
 
+// TestNoKernels: a recipe without kernels edits device units and does not build them.
+func TestNoKernels(t *testing.T) {
+	in := files(good)
+	in["src/a.cu"] = in["src/a.cpp"]
+	tr := tree(t, in)
+	tr.Plan.Files = append(tr.Plan.Files, series.FilePlan{Path: "src/a.cu", Pre: []byte(in["src/a.cu"]), Post: []byte("#include \"packed16-none.cuh\"\n")})
+	if u := check(t, checker(t, tools(t), ""), tr)["src/a.cu"]; u.Status != NotChecked || !strings.Contains(u.Detail, "no kernels") {
+		t.Errorf("%+v", u)
+	}
+}
+
 func TestCancelled(t *testing.T) {
 	c := checker(t, tools(t), "")
 	ctx, cancel := context.WithCancel(t.Context())

@@ -1,0 +1,164 @@
+package pipeline
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"dot4fa/internal/fault"
+	"dot4fa/internal/hostrun"
+	"dot4fa/internal/recipe"
+	"dot4fa/internal/shell"
+)
+
+// The tests that a bump can run at the new pin.
+const (
+	TestExport  = "export"  // the generated series applies to the new base and gives the tip tree it says
+	TestKernels = "kernels" // every route's kernels run on the CPU, against float64
+	TestGo      = "go"      // dot4fa's own tests of the series on the new upstream, in a working copy
+)
+
+// BumpTests are all of them, in the order in which they run.
+var BumpTests = []string{TestExport, TestKernels, TestGo}
+
+// BumpTest is what became of one.
+type BumpTest struct {
+	Name    string  `json:"name"`
+	Status  string  `json:"status"` // "ok", "failed" or "not run"
+	Detail  string  `json:"detail"`
+	Seconds float64 `json:"seconds"`
+}
+
+// notRun is why a test cannot be run here: not an outcome, and no pass.
+type notRun string
+
+func (e notRun) Error() string { return string(e) }
+
+// test runs one test at the pin to, and reports false when it failed.
+func (r *Run) test(ctx context.Context, b *Bump, name string) (bool, error) {
+	run := map[string]func(context.Context, *Bump) (string, error){
+		TestExport: r.testExport, TestKernels: r.testKernels, TestGo: r.testGo,
+	}[name]
+	r.Report.Status("bump      test %s", name)
+	defer r.Report.Clear()
+	start := time.Now()
+	detail, err := run(ctx, b)
+	if ctx.Err() != nil {
+		return false, context.Cause(ctx)
+	}
+	t := BumpTest{Name: name, Status: "ok", Detail: detail, Seconds: float64(time.Since(start).Milliseconds()) / 1000}
+	var not notRun
+	switch {
+	case errors.As(err, &not):
+		t.Status, t.Detail = "not run", err.Error()
+	case err != nil:
+		t.Status, t.Detail = "failed", err.Error()
+	}
+	b.Tests = append(b.Tests, t)
+	return t.Status != "failed", nil
+}
+
+// testExport makes the release at the new pin and checks it as a stranger would.
+func (r *Run) testExport(ctx context.Context, b *Bump) (string, error) {
+	o := r.Options
+	moved := *r.Recipe
+	moved.Upstream.Commit, moved.Upstream.Tag = b.To.Commit, b.To.Tag
+	o.Recipe = &moved
+	at := New(o)
+	defer at.Close()
+	dir, err := os.MkdirTemp("", "dot4fa-bump-*")
+	if err != nil {
+		return "", fault.New(fault.Environment, "cannot make a temporary directory: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	out := filepath.Join(dir, "series")
+	info, err := at.Export(ctx, out)
+	if err != nil {
+		return "", err
+	}
+	checked, err := at.VerifyExport(ctx, out)
+	if err != nil {
+		return "", err
+	}
+	if !checked.Ours {
+		return "", fault.New(fault.VerifyFailed, "the export is not the same when it is made again")
+	}
+	return fmt.Sprintf("a series of %s, tip tree %.10s", plural(len(info.Patches), "member"), info.Tip.Tree), nil
+}
+
+// testKernels runs the recipe's kernels on the CPU.
+func (r *Run) testKernels(ctx context.Context, _ *Bump) (string, error) {
+	if r.Recipe.Backend == recipe.CPU {
+		return "", notRun("recipe " + r.Recipe.Name + " has no kernels")
+	}
+	cxx, err := hostrun.FindCompiler(ctx)
+	if err != nil {
+		return "", notRun(firstLine(err))
+	}
+	dir, err := os.MkdirTemp("", "dot4fa-bump-*")
+	if err != nil {
+		return "", fault.New(fault.Environment, "cannot make a temporary directory: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	done, err := hostrun.SelfCheck(ctx, r.Recipe, r.Assets, hostrun.Options{Compiler: cxx, Dir: dir, Jobs: runtime.GOMAXPROCS(0)})
+	if err != nil {
+		return "", err
+	}
+	cases, worst := 0, 0.0
+	for _, c := range done {
+		cases += c.Cases
+		worst = max(worst, c.Worst)
+	}
+	return fmt.Sprintf("%d routes, %s, worst NMSE %.1e", len(done), plural(cases, "case"), worst), nil
+}
+
+// goPackages are the packages whose tests ask a real upstream, when there is one.
+var goPackages = []string{"./internal/series", "./internal/release", "./internal/fixture", "./internal/provenance"}
+
+// testGo runs dot4fa's own tests. They read the recipe, so the pin has to be written.
+func (r *Run) testGo(ctx context.Context, b *Bump) (string, error) {
+	switch {
+	case r.Copy == "" || !isFile(filepath.Join(r.Copy, "go.mod")):
+		return "", notRun("this is no working copy of dot4fa")
+	case !b.Written && b.From != b.To:
+		return "", notRun("the pin is not written")
+	}
+	tool, err := exec.LookPath("go")
+	if err != nil {
+		return "", notRun("no go on PATH")
+	}
+	cmd := shell.Command{Path: tool, Args: append([]string{"test"}, goPackages...), Dir: r.Copy}
+	if local := r.location(); filepath.IsAbs(local) {
+		cmd.Env = append(cmd.Env, "DOT4FA_UPSTREAM="+local)
+	}
+	var out bytes.Buffer
+	if err := cmd.Run(ctx, &out); err != nil {
+		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+		return "", fault.New(fault.VerifyFailed, "%s: %w\n%s", cmd.String(), err, strings.Join(lines[max(0, len(lines)-20):], "\n"))
+	}
+	return strings.Join(goPackages, " "), nil
+}
+
+// chosenTests puts the tests asked for in their order; an unknown name is an error.
+func chosenTests(names []string) ([]string, error) {
+	var out []string
+	for _, n := range names {
+		if !slices.Contains(BumpTests, n) {
+			return nil, fault.New(fault.Usage, "there is no test %q", n).Hintf("the tests of a bump are %s", strings.Join(BumpTests, ", "))
+		}
+	}
+	for _, n := range BumpTests {
+		if slices.Contains(names, n) {
+			out = append(out, n)
+		}
+	}
+	return out, nil
+}
