@@ -55,14 +55,20 @@ func (a *app) printUnits(commits []check.Commit) error {
 	if len(commits) == 1 {
 		rows := [][]string{{"UNIT", "STATUS", "SECONDS", "EDITS"}}
 		for _, u := range commits[0].Units {
-			status := string(u.Status)
-			if u.Status == syntax.NotChecked {
-				status += ": " + u.Detail
+			what := strings.Join(u.Edits, " ")
+			if u.Uses != nil {
+				what = "none; it uses " + strings.Join(u.Uses, " ")
 			}
-			rows = append(rows, []string{u.File, status, fmt.Sprintf("%.1f", u.Seconds), strings.Join(u.Edits, " ")})
+			rows = append(rows, []string{u.File, string(u.Status), fmt.Sprintf("%.1f", u.Seconds), what})
 		}
 		if err := a.table(rows); err != nil {
 			return err
+		}
+		fmt.Fprintln(a.Out)
+		for _, u := range commits[0].Units {
+			if u.Status == syntax.NotChecked {
+				fmt.Fprintf(a.Out, "%s is not checked: %s\n", u.File, u.Detail)
+			}
 		}
 	}
 	for _, c := range commits {

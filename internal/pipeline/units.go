@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"runtime"
 
@@ -12,6 +11,7 @@ import (
 	"dot4fa/internal/render"
 	"dot4fa/internal/series"
 	"dot4fa/internal/syntax"
+	"dot4fa/internal/toolchain"
 	"dot4fa/internal/upstream"
 )
 
@@ -39,7 +39,7 @@ func (r *Run) Units(ctx context.Context, repo *upstream.Repo) (*Units, error) {
 	if !set.CC.Found() || !set.CXX.Found() {
 		return nil, fault.New(fault.Environment, "no C and C++ compiler found").Hintf("install gcc and g++, or name them with CC and CXX")
 	}
-	tools := syntax.Tools{CC: set.CC.Path, CXX: set.CXX.Path, HIP: hipHeaders()}
+	tools := syntax.Tools{CC: set.CC.Path, CXX: set.CXX.Path, HIP: hipHeaders(set.ROCm)}
 	if c, err := isa.FindCompiler(ctx, ""); err == nil {
 		tools.Device = c
 	}
@@ -80,12 +80,10 @@ func (u *Units) Check(ctx context.Context, commit string) ([]syntax.Unit, error)
 	return u.checker.Check(ctx, tree)
 }
 
-// hipHeaders is the root of an installation that has HIP's headers, or "".
-func hipHeaders() string {
-	for _, root := range []string{os.Getenv("ROCM_PATH"), os.Getenv("HIP_PATH"), "/opt/rocm"} {
-		if root != "" && isFile(filepath.Join(root, "include", "hip", "hip_runtime.h")) {
-			return root
-		}
+// hipHeaders is the root of r when it has HIP's headers, or "".
+func hipHeaders(r toolchain.ROCm) string {
+	if r.Root != "" && isFile(filepath.Join(r.Root, "include", "hip", "hip_runtime.h")) {
+		return r.Root
 	}
 	return ""
 }
