@@ -168,7 +168,15 @@ func TestTargets(t *testing.T) {
 	goals = append(goals[:len(goals):len(goals)], goal{512, 131072, overScalar, 0.16})
 	defer func() { goals = goals[:len(goals)-1] }()
 	got := map[string]Target{}
-	for _, x := range Targets(sample(), scalar) {
+	if _, err := Targets(sample(), scalar); fault.Code(err) != fault.Usage {
+		t.Errorf("a run of another device: %v", err)
+	}
+	scalar.Device = sample().Device
+	targets, err := Targets(sample(), scalar)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range targets {
 		got[x.Over+" "+thousands(x.NK)+" "+thousands(x.NQ)] = x
 	}
 	for key, want := range map[string]struct {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+
+	"dot4fa/internal/fault"
 )
 
 // goal is one of the project's targets: on D=256, 4 KV heads, GQA 6, packed16/q4_0, the
@@ -46,7 +48,11 @@ type Target struct {
 
 // Targets holds r against the project's targets. scalar is a run of the same GPU
 // with matrix cores off, nil without one: that figure cannot come from the same run.
-func Targets(r, scalar *Result) []Target {
+func Targets(r, scalar *Result) ([]Target, error) {
+	if scalar != nil && scalar.Device != r.Device {
+		return nil, fault.New(fault.Usage, "the run with matrix cores off is of another device: %s, and this is %s", scalar.Device, r.Device).
+			Hintf("leave --no-matrix out")
+	}
 	var out []Target
 	for _, g := range goals {
 		t := Target{NQ: g.nq, NK: g.nk, Over: g.over, Max: g.max}
@@ -80,7 +86,7 @@ func Targets(r, scalar *Result) []Target {
 		}
 		out = append(out, t)
 	}
-	return out
+	return out, nil
 }
 
 // canonical finds a row of the canonical shape with q4_0 V; any baseline when

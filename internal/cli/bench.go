@@ -177,7 +177,9 @@ func (a *app) printBench(o *benchFlags, r, before, scalar *bench.Result) error {
 		}
 	}
 	if o.targets {
-		full.Targets = bench.Targets(r, scalar)
+		if full.Targets, err = bench.Targets(r, scalar); err != nil {
+			return err
+		}
 	}
 	if a.json {
 		err = a.printJSON(full)
