@@ -125,7 +125,13 @@ func (a *app) printDist(o pipeline.DistOptions, info *dist.Info) error {
 	for i, f := range order {
 		rows = append(rows, []string{[]string{"needs", ""}[min(i, 1)], strings.Join(from[f], " ") + ": " + f})
 	}
-	rows = append(rows, []string{"at least", strings.Join(info.Versions, " ")},
-		[]string{"licences", fmt.Sprint(len(info.Licences))})
+	rows = append(rows, []string{"at least", strings.Join(info.Versions, " ")})
+	if info.Native {
+		rows = append(rows, []string{"cpu", "that of this machine (GGML_NATIVE); for others put GGML_NATIVE: OFF under cmake in the recipe"})
+	}
+	rows = append(rows, []string{"licences", fmt.Sprint(len(info.Licences))})
+	if info.NoOwn {
+		rows = append(rows, []string{"", "none for dot4fa's own code: its repository has no LICENSE file, so the archive is not to be passed on"})
+	}
 	return a.table(rows)
 }

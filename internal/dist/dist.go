@@ -39,6 +39,7 @@ type Source struct {
 	Programs []string // names of programs in Bin
 	Backend  recipe.Backend
 	Modules  bool     // backends are separate files that are loaded while running
+	Native   bool     // compiled for the CPU it was built on, and for no other
 	Own      []byte   // licence of the files that dot4fa adds; nil when there is none
 	System   []string // libraries besides the known ones that the system will have
 }
@@ -63,6 +64,8 @@ type Info struct {
 	System   []System `json:"system"`   // libraries it leaves to the system
 	Versions []string `json:"versions"` // newest symbol versions it needs of those
 	Licences []string `json:"licences"`
+	Native   bool     `json:"native"`     // it may not run on another CPU than that it was built on
+	NoOwn    bool     `json:"no_licence"` // dot4fa's own files come without a licence
 	Files    []File   `json:"files"`
 
 	SBOM []byte `json:"-"` // sbom.cdx.json
@@ -127,8 +130,13 @@ func (s Source) collect() (*Info, error) {
 	}
 	if s.Own != nil {
 		texts["dot4fa/LICENSE"] = s.Own
+	} else {
+		texts["dot4fa/NO-LICENSE.txt"] = []byte(noLicence)
 	}
-	info := &Info{Programs: append([]string{}, s.Programs...), Bundled: []string{}, System: system, Versions: newest(objects)}
+	info := &Info{
+		Programs: append([]string{}, s.Programs...), Bundled: []string{}, System: system, Versions: newest(objects),
+		Native: s.Native, NoOwn: s.Own == nil,
+	}
 	sort.Strings(info.Programs)
 	add := func(name string, data []byte, mode int64) {
 		info.Files = append(info.Files, File{name, len(data), sum(data), data, mode})
@@ -159,7 +167,7 @@ func (s Source) collect() (*Info, error) {
 	}
 	info.SBOM = sbom
 	add("sbom.cdx.json", sbom, 0o644)
-	add("REQUIRES.txt", requires(system, info.Versions, s.Backend), 0o644)
+	add("REQUIRES.txt", requires(system, info.Versions, s.Backend, s.Native), 0o644)
 	sort.Slice(info.Files, func(i, j int) bool { return info.Files[i].Path < info.Files[j].Path })
 	var sums strings.Builder
 	for _, f := range info.Files {
@@ -169,6 +177,12 @@ func (s Source) collect() (*Info, error) {
 	sort.Slice(info.Files, func(i, j int) bool { return info.Files[i].Path < info.Files[j].Path })
 	return info, nil
 }
+
+// noLicence goes into an archive in the place of the licence that is not there.
+const noLicence = `The programs in this archive contain code of dot4fa, and dot4fa's repository has no LICENSE file.
+Without one, nobody but its owner may pass them on. llama.cpp's licence, and those of what it
+contains, lie beside this directory.
+`
 
 // pack makes the archive of files, which are in order.
 func pack(top string, files []File) ([]byte, error) {

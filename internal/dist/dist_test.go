@@ -432,3 +432,31 @@ func TestOlder(t *testing.T) {
 		}
 	}
 }
+
+// TestArchiveSaysWhatIsMissing: no licence of our own, and a build for one CPU, are said in the archive.
+func TestArchiveSaysWhatIsMissing(t *testing.T) {
+	b := newTree(t)
+	s := b.source("plain")
+	s.Own, s.Native = nil, true
+	info, err := b.write(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !info.NoOwn || !info.Native {
+		t.Errorf("no licence %v, native %v", info.NoOwn, info.Native)
+	}
+	dir := unpack(t, info.Archive)
+	for name, want := range map[string]string{"licenses/dot4fa/NO-LICENSE.txt": "has no LICENSE file", "REQUIRES.txt": "GGML_NATIVE"} {
+		data, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
+		if err != nil || !strings.Contains(string(data), want) {
+			t.Errorf("%s: %v\n%s", name, err, data)
+		}
+	}
+	if info, err = b.write(b.source("plain")); err != nil || info.NoOwn || info.Native {
+		t.Errorf("with a licence and for any CPU: %v, no licence %v, native %v", err, info.NoOwn, info.Native)
+	}
+	data, err := os.ReadFile(filepath.Join(unpack(t, info.Archive), "licenses", "dot4fa", "LICENSE"))
+	if err != nil || string(data) != "ours\n" {
+		t.Errorf("%v %q", err, data)
+	}
+}

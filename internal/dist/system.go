@@ -80,7 +80,7 @@ func judge(outside map[string][]string, backend recipe.Backend, named []string) 
 }
 
 // requires is the text that tells whoever unpacks the archive what it takes.
-func requires(system []System, versions []string, backend recipe.Backend) []byte {
+func requires(system []System, versions []string, backend recipe.Backend, native bool) []byte {
 	var b strings.Builder
 	b.WriteString("What the programs need from the system:\n\n")
 	for _, s := range system {
@@ -91,6 +91,10 @@ func requires(system []System, versions []string, backend recipe.Backend) []byte
 	}
 	if backend == recipe.HIP {
 		b.WriteString("\nWhere the loader does not find ROCm's libraries by itself, name their directory:\n\n  LD_LIBRARY_PATH=/opt/rocm/lib bin/llama-server …\n")
+	}
+	if native {
+		b.WriteString("\nThe programs were compiled for the CPU of the machine that built them (GGML_NATIVE) and stop with an illegal\n" +
+			"instruction on one that lacks some of its instructions.\n")
 	}
 	b.WriteString("\nEverything else lies beside the programs, which find it wherever the directory is.\n")
 	return []byte(b.String())

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
@@ -106,7 +107,7 @@ func (r *Run) pack(o DistOptions, made dist.Made) (*dist.Info, error) {
 	return dist.Write(o.Archive, dist.Source{
 		Made: made, Name: fmt.Sprintf("llama.cpp-%s-%s", nameOf(made.Lock), r.Recipe.Name),
 		Bin: tree.Bin(), Programs: names, Backend: r.Recipe.Backend,
-		Modules: isOn(r.Recipe.CMake["GGML_BACKEND_DL"]), Own: own, System: o.System,
+		Modules: isOn(cached(tree, "GGML_BACKEND_DL")), Native: isOn(cached(tree, "GGML_NATIVE")), Own: own, System: o.System,
 	})
 }
 
@@ -120,6 +121,21 @@ func nameOf(l *lock.Lock) string {
 		return up.Commit[:10]
 	}
 	return up.Tree[:10]
+}
+
+// cached is the value that CMake's cache has for a name, "" for none.
+func cached(t build.Tree, name string) string {
+	data, err := os.ReadFile(filepath.Join(t.Dir, "CMakeCache.txt"))
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(data)) {
+		if rest, ok := strings.CutPrefix(line, name+":"); ok {
+			_, value, _ := strings.Cut(rest, "=")
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
 }
 
 // isOn reports whether CMake takes a value for true.
