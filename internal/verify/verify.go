@@ -5,6 +5,7 @@ package verify
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -62,6 +63,7 @@ type Report struct {
 	Format   int          `json:"format"` // 1
 	Made     string       `json:"made"`   // UTC
 	About    About        `json:"about"`
+	Programs string       `json:"programs"` // sum of test-backend-ops and of the libraries beside it
 	Backends []Backend    `json:"backends"`
 	LeftOut  []string     `json:"left_out"` // parts that did not run: nothing is known of them
 	Ops      []OpResult   `json:"ops,omitempty"`
@@ -94,6 +96,9 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	if rep.Programs, err = sumPrograms(program); err != nil {
+		return nil, err
+	}
 	if rep.Backends, err = backends(ctx, program); err != nil {
 		return nil, err
 	}
@@ -121,7 +126,46 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 			return nil, err
 		}
 	}
-	return rep, nil
+	return rep, o.keep(rep)
+}
+
+// keep leaves the report where Load finds it.
+func (o *Options) keep(rep *Report) error {
+	if _, err := openStore(o.Dir, false); err != nil {
+		return err
+	}
+	return rep.Write(filepath.Join(o.Dir, lastReport))
+}
+
+const lastReport = "report.json"
+
+// Load reads the report of the last run that kept its results in dir. The error
+// is fs.ErrNotExist when there is none.
+func Load(dir string) (*Report, error) {
+	data, err := os.ReadFile(filepath.Join(dir, lastReport))
+	if err != nil {
+		return nil, err
+	}
+	return Parse(data)
+}
+
+// Parse reads a report that was written as JSON.
+func Parse(data []byte) (*Report, error) {
+	r := &Report{}
+	if err := json.Unmarshal(data, r); err != nil {
+		return nil, fmt.Errorf("the stored verification is damaged: %w", err)
+	}
+	if r.Format != 1 {
+		return nil, fmt.Errorf("the stored verification has format %d, not 1", r.Format)
+	}
+	return r, nil
+}
+
+// Of reports whether the report was made with a program, test-backend-ops, and
+// the libraries that lie beside it now.
+func (r *Report) Of(program string) bool {
+	sum, err := sumPrograms(program)
+	return err == nil && sum == r.Programs
 }
 
 func (r *Report) fail(problem, what string) {
