@@ -211,12 +211,18 @@ var troubles = []struct {
 	{`does not have a Release file|404 +Not Found`, "the mirror has no suite %s, or its index is being replaced",
 		"suites move: name one that is there with --suite, or another mirror with --mirror"},
 	{`Could not resolve|Temporary failure|Could not connect|Connection (refused|failed|timed out)|Network is unreachable|Cannot initiate the connection|Unable to connect`,
-		"the mirror of suite %s cannot be reached",
+		unreachable,
 		"without a network, download the packages elsewhere (--dry-run prints how) and name their directory with --debs"},
 	{`Unable to locate package|Unable to find|No packages found`, "suite %s lacks a package that a prefix is made of", "packages move from suite to suite: name one that has it with --suite"},
 }
 
 var reTrouble = regexp.MustCompile(`(?m)^(E|W|Err:?\d*)[: ].*$`)
+
+// unreachable is the trouble of a machine without a network.
+const unreachable = "the mirror of suite %s cannot be reached"
+
+// ErrUnreachable is in the chain of the error of a mirror that cannot be reached.
+var ErrUnreachable = errors.New("no network")
 
 func (a apt) diagnose(out string, err error) error {
 	var said []string
@@ -232,7 +238,11 @@ func (a apt) diagnose(out string, err error) error {
 			if strings.Contains(means, "%s") {
 				means = fmt.Sprintf(means, a.suite)
 			}
-			return fault.New(fault.Environment, "%s\n%s", means, strings.Join(said, "\n")).Hintf("%s", t.hint)
+			f := fault.New(fault.Environment, "%s\n%s", means, strings.Join(said, "\n")).Hintf("%s", t.hint)
+			if t.means == unreachable {
+				f.Err = ErrUnreachable
+			}
+			return f
 		}
 	}
 	var exit interface{ ExitCode() int }

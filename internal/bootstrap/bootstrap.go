@@ -107,6 +107,7 @@ func Make(ctx context.Context, o Options) (*Result, error) {
 	if err := rec.write(r.dir); err != nil {
 		return nil, err
 	}
+	os.Remove(o.Dir) // an empty one
 	if err := os.Rename(r.dir, o.Dir); err != nil {
 		return nil, writing(err, o.Dir)
 	}

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"dot4fa/internal/fault"
@@ -65,7 +67,8 @@ func (a apt) obtain(ctx context.Context, from archive, allowStale bool, debs str
 			return nil, 0, writing(err, f[0])
 		}
 	}
-	if _, err := a.run(ctx, a.update()); err != nil {
+	said, err := a.run(ctx, a.update())
+	if err != nil {
 		return nil, 0, err
 	}
 	list, err := a.list(ctx)
@@ -73,7 +76,25 @@ func (a apt) obtain(ctx context.Context, from archive, allowStale bool, debs str
 		return nil, 0, err
 	}
 	got, err := a.fetch(ctx, debs, list)
-	return list, got, err
+	return list, fetched(said) + got, err
+}
+
+var (
+	reFetched = regexp.MustCompile(`(?m)^Fetched ([0-9.,]+) (k|M|G|)B in `)
+	units     = map[string]float64{"": 1, "k": 1e3, "M": 1e6, "G": 1e9}
+)
+
+// fetched is how much apt-get says that it has downloaded.
+func fetched(said string) int64 {
+	m := reFetched.FindStringSubmatch(said)
+	if m == nil {
+		return 0
+	}
+	n, err := strconv.ParseFloat(strings.ReplaceAll(m[1], ",", ""), 64)
+	if err != nil {
+		return 0
+	}
+	return int64(n * units[m[2]])
 }
 
 // atHand takes the packages that lie in a directory.

@@ -1,0 +1,12 @@
+// What the rest of the CUDA backend gives to our units, as little as links.
+
+#include "common.cuh"
+
+const ggml_cuda_device_info & ggml_cuda_info() {
+    static ggml_cuda_device_info info = {};
+    return info;
+}
+
+void ggml_cuda_set_device(int device) { CUDA_CHECK(hipSetDevice(device)); }
+
+cudaStream_t ggml_backend_cuda_context::stream() { return nullptr; }
