@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 )
@@ -131,6 +132,10 @@ func (s System) Glob(pattern string) []string {
 func (s System) LookPath(name string) string {
 	if name == "" {
 		return ""
+	}
+	if s.Root == "" && runtime.GOOS == "windows" { // programs are known by their extension
+		p, _ := exec.LookPath(name)
+		return p
 	}
 	if strings.ContainsRune(name, '/') {
 		if s.Root == "" {

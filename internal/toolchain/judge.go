@@ -54,9 +54,12 @@ func (s Set) judgeHost(l *finding.List, backend recipe.Backend) {
 			l.OK(t.check, t.tool.String())
 		}
 	}
-	if s.Launcher.Found() {
+	switch off := s.on.Getenv("CCACHE_DISABLE"); {
+	case s.Launcher.Found() && off != "" && path.Base(s.Launcher.Path) == "ccache":
+		l.Warn("compiler cache", fmt.Sprintf("CCACHE_DISABLE=%s switches %s off", off, s.Launcher.Path), "unset CCACHE_DISABLE")
+	case s.Launcher.Found():
 		l.OK("compiler cache", s.Launcher.String())
-	} else {
+	default:
 		l.Warn("compiler cache", "no ccache or sccache on PATH: a changed header compiles everything again", s.on.install("", hostPackages["launcher"]))
 	}
 }

@@ -321,7 +321,7 @@ func (s finder) rocmVersion(r ROCm) Version {
 			return v
 		}
 	}
-	if r.Layout == LayoutOpt || r.Layout == LayoutCore {
+	if r.Layout != LayoutSystem && r.Layout != LayoutBootstrap {
 		return trailingVersion(path.Base(r.Root))
 	}
 	return ""
