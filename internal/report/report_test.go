@@ -22,9 +22,11 @@ func TestScrub(t *testing.T) {
 		"erika has no access to /dev/kfd, merika has":        "NAME has no access to /dev/kfd, merika has",
 		"/home/max/rocm, /Users/Max Muster/x":                "~/rocm, ~ Muster/x",
 		`C:\Users\max\m.gguf and C:\\Users\\max\\m.gguf`:     `~\m.gguf and ~\\m.gguf`,
-		"/root/.cache":                         "~/.cache",
-		"/opt/rocm-7.2/bin/clang++ of gfx1100": "/opt/rocm-7.2/bin/clang++ of gfx1100",
-		"/mnt/data/people/erika/x":             "/mnt/data/people/NAME/x",
+		"/root/.cache":                                    "~/.cache",
+		"from /srv/mirror/llama.cpp: ok":                  "from …/llama.cpp: ok",
+		"https://github.com/ggml-org/llama.cpp q8_0/q4_0": "https://github.com/ggml-org/llama.cpp q8_0/q4_0",
+		"/opt/rocm-7.2/bin/clang++ of gfx1100":            "/opt/rocm-7.2/bin/clang++ of gfx1100",
+		"/mnt/data/people/erika/x":                        "…/x",
 	} {
 		if got := s.Text(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)

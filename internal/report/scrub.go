@@ -21,6 +21,13 @@ type place struct{ from, to string }
 // homes are the directories of any user, on the systems there are.
 var homes = regexp.MustCompile(`(/home/|/Users/|/root\b|(?i:[A-Z]:(?:\\\\|\\|/)Users(?:\\\\|\\|/)))([^/\\\s"':;,)]*)`)
 
+// absolute is a path of at least two names, from the root on.
+var absolute = regexp.MustCompile(`(^|[\s"'=(,:\[])(/[\w.+@~-]+){2,}`)
+
+// system are the directories below the root that are alike on every machine. Of
+// other paths only the last name is kept.
+var system = map[string]bool{"usr": true, "opt": true, "etc": true, "dev": true, "sys": true, "proc": true, "lib": true, "lib64": true, "bin": true, "sbin": true, "boot": true, "System": true, "Library": true, "Applications": true}
+
 // common are user and host names that say nothing of anyone, and are words too.
 var common = map[string]bool{"root": true, "user": true, "localhost": true, "build": true, "runner": true, "main": true, "home": true}
 
@@ -74,6 +81,14 @@ func (s *Scrubber) Text(t string) string {
 		t = replacePath(t, p.from, p.to)
 	}
 	t = homes.ReplaceAllString(t, "~")
+	t = absolute.ReplaceAllStringFunc(t, func(m string) string {
+		i := strings.IndexByte(m, '/')
+		parts := strings.Split(m[i+1:], "/")
+		if system[parts[0]] {
+			return m
+		}
+		return m[:i] + "…/" + parts[len(parts)-1]
+	})
 	if s.words != nil {
 		t = s.words.ReplaceAllString(t, "NAME")
 	}
