@@ -38,7 +38,8 @@ code: for the CPU with the host's compilers, device code with a clang for gfx110
 (upstream's own device files only with HIP's headers, see toolchain bootstrap).
 Verdicts are kept, so that commits with the same content are compiled once.
 
-With --svg or --html the result is also drawn: edits × commits.`,
+With --svg or --html the result is also drawn: edits × commits; with --md it is written
+as tables of shares, guards and failures.`,
 		Example: `  dot4fa check
   dot4fa check master b10573 --upstream ~/src/llama.cpp
   dot4fa check --tags 'b10*' --since 2026-05-06 --json
@@ -65,6 +66,7 @@ With --svg or --html the result is also drawn: edits × commits.`,
 	c.Flags().BoolVar(&o.compile, "compile", false, "also compile the edited and added units, without making code")
 	c.Flags().StringVar(&o.svg, "svg", "", "draw the result to this `file`")
 	c.Flags().StringVar(&o.html, "html", "", "draw the result to this `file`, as a page")
+	c.Flags().StringVar(&o.md, "md", "", "write the result to this `file` as Markdown tables, between their marks where it is there")
 	return c
 }
 
@@ -72,7 +74,7 @@ With --svg or --html the result is also drawn: edits × commits.`,
 type checkOptions struct {
 	compile   bool
 	base      string
-	svg, html string
+	svg, html, md string
 }
 
 func (a *app) runCheck(cmd *cobra.Command, w check.Which, o checkOptions) error {

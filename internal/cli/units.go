@@ -105,7 +105,7 @@ func unitsFault(commits []check.Commit) error {
 		Hintf("give the edit that uses the missing name an alternative with a probe; patches/README.md describes it")
 }
 
-// draw writes the pictures that were asked for.
+// draw writes the pictures and tables that were asked for.
 func (o checkOptions) draw(commits []check.Commit) error {
 	if o.svg != "" {
 		if err := picture.WriteFile(o.svg, picture.SVG(commits)); err != nil {
@@ -113,7 +113,12 @@ func (o checkOptions) draw(commits []check.Commit) error {
 		}
 	}
 	if o.html != "" {
-		return picture.WriteFile(o.html, picture.HTML(commits))
+		if err := picture.WriteFile(o.html, picture.HTML(commits)); err != nil {
+			return err
+		}
+	}
+	if o.md != "" {
+		return picture.WriteMarkdown(o.md, picture.Markdown(commits))
 	}
 	return nil
 }
