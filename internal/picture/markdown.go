@@ -83,11 +83,15 @@ func guards(b *bytes.Buffer, commits []check.Commit) {
 	head := "\n| guarded edit | file | made on | skipped on, because |\n|---|---|---|---|\n"
 	for i, e := range commits[0].Edits {
 		var made, skipped []string
-		for _, run := range runs(commits, func(c check.Commit) string { return string(c.Edits[i].Status) }) {
-			switch r := run[0].Edits[i]; r.Status {
-			case series.Skipped:
+		for _, run := range runs(commits, func(c check.Commit) string {
+			if r := c.Edits[i]; r.Status == series.Skipped {
+				return r.Detail
+			}
+			return ""
+		}) {
+			if r := run[0].Edits[i]; r.Status == series.Skipped {
 				skipped = append(skipped, span(run)+": "+code(r.Detail))
-			default:
+			} else {
 				made = append(made, span(run))
 			}
 		}
