@@ -220,12 +220,20 @@ func (s Set) judgeMixture(l *finding.List) {
 			evidence += " (" + string(rocm.Version) + ")"
 		}
 		var ways []string
-		if len(mend) > 0 {
-			ways = append(ways, "unset "+strings.Join(mend, " ")+" && export ROCM_PATH="+rocm.Root)
-		} else {
+		named := rocm.From == "--toolchain"
+		switch {
+		case len(mend) == 0:
 			ways = append(ways, s.on.complete(rocm, "clang")+"  # again: its parts are of two releases")
+		case named:
+			ways = append(ways, "unset "+strings.Join(mend, " "))
+		default:
+			ways = append(ways, "unset "+strings.Join(mend, " ")+" && export ROCM_PATH="+rocm.Root)
 		}
-		if len(roots) == 1 {
+		switch {
+		case len(roots) != 1:
+		case named:
+			ways = append(ways, "dot4fa build --toolchain "+roots[0]+"  # if that is the one to use")
+		default:
 			ways = append(ways, "export ROCM_PATH="+roots[0]+"  # if that is the one to use")
 		}
 		l.Fail("one rocm", evidence+", but "+strings.Join(other, ", "), ways...)
