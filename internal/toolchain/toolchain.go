@@ -64,10 +64,10 @@ func Find(ctx context.Context, on machine.System) Set {
 	return set
 }
 
-// Tools returns every tool of the set that was found.
+// Tools returns every tool of the set that was found, HIP among them.
 func (s Set) Tools() []Tool {
 	var out []Tool
-	for _, t := range []Tool{s.CMake, s.Ninja, s.CC, s.CXX, s.Launcher, s.ROCm.Clang, s.NVCC} {
+	for _, t := range []Tool{s.CMake, s.Ninja, s.CC, s.CXX, s.Launcher, {Name: "HIP", Path: s.ROCm.Root, Version: string(s.ROCm.HIP)}, s.ROCm.Clang, s.NVCC} {
 		if t.Found() {
 			out = append(out, t)
 		}
