@@ -54,10 +54,14 @@ func (t Tree) Configure(ctx context.Context, cmd shell.Command, fresh bool, repo
 
 // Compiled says what a build did.
 type Compiled struct {
-	Units  int           `json:"units"`  // object files made
-	Linked int           `json:"linked"` // libraries and programs made
-	Log    string        `json:"log"`
-	Took   time.Duration `json:"-"`
+	Units  int `json:"units"`  // object files made
+	Linked int `json:"linked"` // libraries and programs made
+
+	// Warnings counts them by file, relative to the source tree where it lies there.
+	Warnings map[string]int `json:"warnings"`
+
+	Log  string        `json:"log"`
+	Took time.Duration `json:"-"`
 }
 
 // Nothing reports whether everything was up to date. That Ninja ran a step says
@@ -77,7 +81,13 @@ func (t Tree) Compile(ctx context.Context, cmd shell.Command, report *progress.R
 	var tail tailBuffer
 	err = cmd.Run(ctx, io.MultiWriter(f, w, &tail), ninjaStatus, locale)
 	report.Clear()
-	done := Compiled{Units: w.units, Linked: w.linked, Log: f.Name(), Took: time.Since(start)}
+	done := Compiled{Units: w.units, Linked: w.linked, Warnings: map[string]int{}, Log: f.Name(), Took: time.Since(start)}
+	for file, n := range w.warned {
+		if rel, err := filepath.Rel(t.Source, file); err == nil && filepath.IsLocal(rel) {
+			file = filepath.ToSlash(rel)
+		}
+		done.Warnings[file] += n
+	}
 	if err != nil {
 		lines := w.failure
 		if lines == nil {

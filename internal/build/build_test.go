@@ -2,6 +2,7 @@ package build
 
 import (
 	"context"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -74,6 +75,21 @@ func TestWatcherReadsNinja(t *testing.T) {
 	}
 	if got := firstErrors(w.failure, 8); len(got) != 1 || got[0] != "x.c:1:2: error: no such thing" {
 		t.Errorf("first errors: %q", got)
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	tree := TreeOf(t.TempDir())
+	out := tree.Source + "/a/b.cu:7:1: warning: unused\n" + tree.Source + "/a/x/../b.cu:8:1: warning: unused\n" +
+		"/usr/include/x.h:3: warning: old\n\x1b[1m/usr/include/y.h:3:4: \x1b[0m\x1b[0;1;35mwarning: \x1b[0mold\n" +
+		"80 warnings generated when compiling for gfx1100.\nnote: a.cu:1:1: warning: quoted\n"
+	done, err := tree.Compile(context.Background(), shell.Command{Path: "/bin/echo", Args: []string{"-n", out}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]int{"a/b.cu": 2, "/usr/include/x.h": 1, "/usr/include/y.h": 1}
+	if !maps.Equal(done.Warnings, want) {
+		t.Errorf("warnings %v, want %v", done.Warnings, want)
 	}
 }
 

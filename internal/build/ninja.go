@@ -2,6 +2,7 @@ package build
 
 import (
 	"bytes"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -18,8 +19,9 @@ type watcher struct {
 	step func(n, total int, what string)
 
 	partial []byte
-	units   int      // object files that were made
-	linked  int      // libraries and programs that were made
+	units   int // object files that were made
+	linked  int // libraries and programs that were made
+	warned  map[string]int
 	failure []string // the first failure, from its FAILED line to the next step
 	inside  bool     // of that failure
 }
@@ -53,10 +55,19 @@ func (w *watcher) line(s string) {
 	case strings.HasPrefix(s, "FAILED: ") && w.failure == nil:
 		w.inside = true
 	}
+	if m := reWarning.FindStringSubmatch(s); m != nil {
+		if w.warned == nil {
+			w.warned = map[string]int{}
+		}
+		w.warned[filepath.Clean(m[1])]++
+	}
 	if w.inside {
 		w.failure = append(w.failure, s)
 	}
 }
+
+// reWarning matches a warning of gcc or clang, and the file it is about.
+var reWarning = regexp.MustCompile(`^(?:\x1b\[[0-9;]*[mK])*([^\s:][^:]*):\d+(?::\d+)?:(?:\x1b\[[0-9;]*[mK]| )*warning: `)
 
 // compiles reports whether a step makes an object file.
 func compiles(what string) bool {

@@ -102,7 +102,12 @@ func (r *Run) build(ctx context.Context, d *Done, o BuildOptions) error {
 		if done.Nothing() {
 			return "", nil
 		}
-		return fmt.Sprintf("%s compiled, %d linked, %s, log %s", plural(done.Units, "unit"), done.Linked, jobs, done.Log), nil
+		ours, err := r.warnings(ctx, done)
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("%s compiled, %d linked, %s in dot4fa's files, %s, log %s",
+			plural(done.Units, "unit"), done.Linked, plural(ours, "warning"), jobs, done.Log), nil
 	})
 	if err != nil {
 		return err
@@ -110,6 +115,26 @@ func (r *Run) build(ctx context.Context, d *Done, o BuildOptions) error {
 	d.Programs = programs(tree, targets)
 	d.Command = runCommand(r.Recipe, d.Programs)
 	return r.libraries(ctx, d)
+}
+
+// warnings counts those about files that dot4fa adds.
+func (r *Run) warnings(ctx context.Context, done build.Compiled) (n int, err error) {
+	if len(done.Warnings) == 0 {
+		return 0, nil
+	}
+	files, plan, err := r.filesAndPlan(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, f := range files {
+		n += done.Warnings[f.Path]
+	}
+	for _, f := range plan.Files {
+		if f.New {
+			n += done.Warnings[f.Path]
+		}
+	}
+	return n, nil
 }
 
 // recordBuild notes in the lock that targets are built from what it describes.
