@@ -92,8 +92,8 @@ func New(repo *upstream.Repo, s *series.Series) *Checker {
 		}
 		m := &p.series.Members[e.Member]
 		m.Edits = append(m.Edits, e)
-		if e.Probe != nil {
-			p.reads = appendNew(p.reads, e.Probe.File)
+		for _, probe := range e.Probes {
+			p.reads = appendNew(p.reads, probe.File)
 		}
 		for _, id := range []string{e.Since, e.Until} {
 			if id != "" {

@@ -198,7 +198,7 @@ func hasAll(data []byte, words [][]byte) bool {
 // placeIn returns the line of e's place if it were an edit of file, or 0.
 func placeIn(e *series.Edit, file string, data []byte) (int, error) {
 	there := *e
-	there.File, there.Member, there.Probe, there.Since, there.Until = file, 0, nil, "", ""
+	there.File, there.Member, there.Probes, there.Since, there.Until = file, 0, nil, "", ""
 	s := series.Series{Members: []series.Member{{Edits: []*series.Edit{&there}}}}
 	results, err := s.Check(func(string) ([]byte, error) { return data, nil })
 	if err != nil || results[0].Status != series.OK || len(results[0].Lines) == 0 {

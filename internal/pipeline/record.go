@@ -108,8 +108,8 @@ func (r *Run) recordUnapplied(l *lock.Lock) error {
 // says is the digest of what an edit says, wherever it is written.
 func says(e *series.Edit) string {
 	probe := ""
-	if e.Probe != nil {
-		probe = e.Probe.File + "\x00" + e.Probe.Has + "\x00" + e.Probe.Lacks
+	for _, p := range e.Probes {
+		probe += p.File + "\x00" + p.Has + "\x00" + p.Lacks + "\x00"
 	}
 	return lock.Fingerprint(e.File, e.Scope, e.Anchor, e.Count, e.Do, e.Text, probe, e.Since, e.Until)
 }

@@ -33,6 +33,8 @@ func TestCheck(t *testing.T) {
 		{"no place for a line", "scope: g, anchor: 'y; y', do: insert_before, text: z", OK, "", ""},
 		{"probe has", "do: append, text: z, probe: {file: p, has: Q}", Skipped, "p has no Q", ""},
 		{"probe lacks", "do: append, text: z, probe: {file: f, lacks: COUNT}", Skipped, "f has COUNT", ""},
+		{"two probes", "do: append, text: z, probe: [{file: f, has: COUNT}, {file: p, lacks: COUNT}]", OK, "", ""},
+		{"two probes, one against it", "do: append, text: z, probe: [{file: f, has: COUNT}, {file: f, lacks: COUNT}]", Skipped, "f has COUNT", ""},
 		{"probe lacks in no file", "do: append, text: z, probe: {file: p, lacks: COUNT}", OK, "", ""},
 		{"probe does not see comments", "do: append, text: z, probe: {file: c, lacks: COUNT}", OK, "", ""},
 		{"since", "do: append, text: z, since: aaaaaaaa", OK, "", ""},

@@ -171,8 +171,8 @@ func (d *decoder) count(to *Count) func(*yaml.Node) error {
 }
 
 func (d *decoder) probe(e *Edit) func(*yaml.Node) error {
-	return func(n *yaml.Node) error {
-		p := &Probe{}
+	one := func(n *yaml.Node) error {
+		var p Probe
 		var at *yaml.Node
 		keep := func(to *string) func(*yaml.Node) error {
 			return func(n *yaml.Node) error {
@@ -191,8 +191,22 @@ func (d *decoder) probe(e *Edit) func(*yaml.Node) error {
 		if (p.Has == "") == (p.Lacks == "") {
 			return d.fault(n, "probe needs has or lacks, and not both")
 		}
-		e.Probe = p
 		p.pattern, err = d.anchor(at, p.File, p.Has+p.Lacks)
+		e.Probes = append(e.Probes, p)
 		return err
+	}
+	return func(n *yaml.Node) error {
+		if n.Kind != yaml.SequenceNode {
+			return one(n)
+		}
+		if len(n.Content) == 0 {
+			return d.fault(n, "probe is an empty list").Hintf("leave the key out")
+		}
+		for _, c := range n.Content {
+			if err := one(c); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 // guarded says why e is not made on this tree, or "".
 func (v *survey) guarded(e *Edit) (string, error) {
-	if p := e.Probe; p != nil {
+	for _, p := range e.Probes {
 		file, err := v.open(p.File)
 		if err != nil {
 			return "", err

@@ -59,7 +59,7 @@ edits:
 		t.Fatalf("members: %+v", s.Members)
 	}
 	e := s.Edits()[1]
-	if e.ID != "b.1" || e.Member != 1 || e.Text != "text of b\n" || e.Count != (Count{1, 2}) || e.Probe.Lacks != "Q" {
+	if e.ID != "b.1" || e.Member != 1 || e.Text != "text of b\n" || e.Count != (Count{1, 2}) || len(e.Probes) != 1 || e.Probes[0].Lacks != "Q" {
 		t.Errorf("%+v", e)
 	}
 	if want := "patches/020-b.yaml:6:5"; e.Where != want {
@@ -114,6 +114,7 @@ func TestLoadRefuses(t *testing.T) {
 		{"path into the records", "  - {id: a, file: .dot4fa/pre/x, do: append, text: x, why: y}\n", `lies in .dot4fa, which is not source`, ""},
 		{"probe without question", e + ", probe: {file: f}}\n", `patches/010-a.yaml:5:58: probe needs has or lacks, and not both`, ""},
 		{"probe with both", e + ", probe: {file: f, has: a, lacks: b}}\n", `patches/010-a.yaml:5:58: probe needs has or lacks, and not both`, ""},
+		{"probe of nothing", e + ", probe: []}\n", `patches/010-a.yaml:5:58: probe is an empty list`, ""},
 		{"probe key", e + ", probe: {file: f, hsa: a}}\n", `patches/010-a.yaml:5:68: unknown key "hsa" in probe`, "did you mean has?"},
 		{"commit", e + ", since: HEAD}\n", `patches/010-a.yaml:5:58: "HEAD" is not a commit`, "hash"},
 		{"id twice", e + "}\n" + e + "}\n", `patches/010-a.yaml:6:5: edit id "a" is used twice`, "patches/010-a.yaml:5:5"},

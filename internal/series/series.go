@@ -79,9 +79,9 @@ type Edit struct {
 	Text     string // template source of what is inserted
 	Template string // file under templates/ Text was read from, or ""
 	Why      string
-	Probe    *Probe
-	Since    string // commit the tree must contain
-	Until    string // commit the tree must not contain
+	Probes   []Probe // the edit is made only when all of them say so
+	Since    string  // commit the tree must contain
+	Until    string  // commit the tree must not contain
 
 	Where  string // file:line:col of the edit in the series
 	Member int    // index into Series.Members
