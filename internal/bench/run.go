@@ -116,8 +116,19 @@ func (b *Bench) command(name string, env []string, args ...string) shell.Command
 	return shell.Command{Env: env, Path: b.program(name), Args: args}
 }
 
+// patience is how long after the time given a program may still run: one that
+// hangs must not cost the figures that are there.
+const patience = 30 * time.Second
+
+var errLate = fault.New(fault.Failure, "stopped %.0f s after the time given was over", patience.Seconds())
+
 // output runs a program of the build and returns its stdout.
 func (b *Bench) output(ctx context.Context, name string, env []string, args ...string) (string, error) {
+	if b.Within > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadlineCause(ctx, b.began.Add(b.Within+patience), errLate)
+		defer cancel()
+	}
 	var out, log bytes.Buffer
 	err := b.command(name, env, args...).RunSplit(ctx, &out, &log)
 	if err == nil {
