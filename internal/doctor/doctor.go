@@ -84,17 +84,17 @@ func (r *Report) Err() error {
 	return fault.New(fault.Environment, "%d %s failed", n, checks).Hintf("do what the report says under each, and run dot4fa doctor again")
 }
 
-// room is what the work tree of a finished build takes, with its half again for
-// temporary files, in MiB.
+// room is what a work tree and its build stay under, in MiB: an upper bound, to
+// stop before the disk is full and not after.
 var room = map[recipe.Backend]int64{recipe.CPU: 1 << 10, recipe.HIP: 2 << 10, recipe.CUDA: 3 << 10}
 
 func judgeRoom(l *finding.List, o Options) {
 	need := room[o.Recipe.Backend]
 	switch free := o.Machine.FreeBytes(o.Work); {
 	case free < 0:
-		l.Warn("disk", fmt.Sprintf("the space left for %s is not known; a build takes %s", o.Work, gib(need<<20)))
+		l.Warn("disk", fmt.Sprintf("the space left for %s is not known; a build may take %s", o.Work, gib(need<<20)))
 	case free>>20 < need:
-		l.Fail("disk", fmt.Sprintf("%s left for %s; a build takes %s", gib(free), o.Work, gib(need<<20)),
+		l.Fail("disk", fmt.Sprintf("%s left for %s; a build may take %s", gib(free), o.Work, gib(need<<20)),
 			"dot4fa build --work /another/disk/"+path.Base(o.Work))
 	default:
 		l.OK("disk", fmt.Sprintf("%s left for %s", gib(free), o.Work))
