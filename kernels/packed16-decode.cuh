@@ -422,14 +422,6 @@ packed16_decode(
     }
 
     if (dst) {
-        const int per_super = PACKED16_SUPER_CHUNK/PACKED16_CHUNK/args.unit_chunks;
-        for (int c = 0; c < n_mine; ++c) {
-            const int     q    = (col0 + c) / args.gqa;
-            const int     head = kv*args.gqa + (col0 + c) % args.gqa;
-            const int64_t row  = parts_row + c;
-            __syncthreads(); // what this block wrote is visible to all of it
-            packed16_merge_column<D, T>(smem.merge, parts + row*D, meta + row, sinks ? sinks + head : nullptr,
-                dst + (((int64_t) seq*args.nq + q)*args.n_head + head)*D, args.n_units, n_cols, per_super);
-        }
+        packed16_merge_own<D, T>(smem.merge, parts, meta, sinks, dst, args, seq, kv, col0, n_mine);
     }
 }

@@ -29,6 +29,12 @@ static bool packed16_aligned(const ggml_tensor * t, const size_t n) {
     return t->view_offs % n == 0;
 }
 
+// The most bytes, up to 16, that divide a row.
+static size_t packed16_row_alignment(const ggml_tensor * t) {
+    const size_t row = ggml_row_size(t->type, t->ne[0]);
+    return row % 16 == 0 ? 16 : row % 8 == 0 ? 8 : row % 4 == 0 ? 4 : 2;
+}
+
 static packed16_v_kind packed16_kind_of_v(const ggml_type type) {
     switch (type) {
         case GGML_TYPE_F16:  return PACKED16_V_F16;
@@ -57,22 +63,42 @@ static packed16_shape packed16_shape_of(const ggml_tensor * dst) {
     s.softcap    = ggml_get_op_params_f32(dst, 2) != 0.0f;
     s.other_mask = mask && (mask->type != GGML_TYPE_F16 || mask->ne[2] != 1 || mask->nb[0] != sizeof(ggml_fp16_t));
 
-    // K payload is read 16 bytes at a time, its scales a row of a head at a time, quantised V 2 bytes and f16 V 16 bytes
-    s.misaligned = !packed16_aligned(K, 16) || !packed16_aligned(V, V->type == GGML_TYPE_F16 ? 16 : 2);
+    // Q, K payload and V are copied up to 16 bytes at a time, as the rows of a head allow, K scales a row of a head at a time
+    s.misaligned = !packed16_aligned(Q, 16) || !packed16_aligned(K, 16) || !packed16_aligned(V, packed16_row_alignment(V));
     if (s.k == PACKED16_K_PACKED) {
         s.misaligned = s.misaligned || !dst->src[5] || !packed16_aligned(dst->src[5], Q->ne[0]/16);
     }
     return s;
 }
 
+// Whether decode and verify run on matrix tiles: one answer for every number of query rows, as their bits must agree.
+static bool packed16_matrix_decode(const int device, const packed16_shape & s) {
+#if PACKED16_DECODE_MATRIX
+    const auto & info = ggml_cuda_info().devices[device];
+    const int    row  = s.v == PACKED16_V_F16 ? packed16_v_f16::row_bytes(s.d) :
+                        s.v == PACKED16_V_Q8_0 ? packed16_v_q8_0::row_bytes(s.d) : packed16_v_q4_0::row_bytes(s.d);
+    return GGML_CUDA_CC_IS_NVIDIA(info.cc) && ggml_cuda_highest_compiled_arch(info.cc) >= GGML_CUDA_CC_AMPERE &&
+        packed16_decode_mma_shared(s.d, row) <= info.smpbo;
+#else
+    GGML_UNUSED_VARS(device, s);
+    return false;
+#endif // PACKED16_DECODE_MATRIX
+}
+
+// What the cut depends on beside the arguments.
+struct packed16_decode_device {
+    bool matrix;
+    int  nsm;
+};
+
 // How the decode side is cut. Output bits do not depend on it.
 static void packed16_plan_decode(
-        packed16_args & a, const int split, const bool asked, const int n_seq, const int nsm) {
+        packed16_args & a, const int split, const bool asked, const int n_seq, const packed16_decode_device & dev) {
     constexpr int per_super = PACKED16_SUPER_CHUNK/PACKED16_CHUNK;
 
     const int n_chunks = (a.nk + PACKED16_CHUNK - 1)/PACKED16_CHUNK;
     const int n_supers = (a.nk + PACKED16_SUPER_CHUNK - 1)/PACKED16_SUPER_CHUNK;
-    const int ncols    = packed16_decode_columns(a.nq*a.gqa);
+    const int ncols    = packed16_decode_columns(a.nq*a.gqa, dev.matrix);
     const int rows     = a.n_head_kv*((a.nq*a.gqa + ncols - 1)/ncols)*n_seq; // blocks that work on one run of cells
 
     if (split == 0) {
@@ -81,12 +107,18 @@ static void packed16_plan_decode(
     } else if (asked) {
         a.chunks_per_cta = split/PACKED16_CHUNK;
         a.unit_chunks    = a.chunks_per_cta % per_super == 0 ? per_super : 1;
-    } else if ((int64_t) n_supers*rows >= PACKED16_DECODE_FILL_SUPER*nsm) {
+    } else if (dev.matrix) { // the shortest runs of chunks whose blocks all run at once, whole super-chunks where there are too many
+        a.chunks_per_cta = 1;
+        while (a.chunks_per_cta < per_super && packed16_decode_blocks(a)*(int64_t) rows > PACKED16_DECODE_FILL_MATRIX*dev.nsm) {
+            a.chunks_per_cta *= 2;
+        }
+        a.unit_chunks = a.chunks_per_cta == per_super ? per_super : 1;
+    } else if ((int64_t) n_supers*rows >= PACKED16_DECODE_FILL_SUPER*dev.nsm) {
         a.chunks_per_cta = per_super;
         a.unit_chunks    = per_super;
     } else { // too few super-chunks to fill the device
         a.chunks_per_cta = PACKED16_SPLIT_SIZE/PACKED16_CHUNK;
-        while (a.chunks_per_cta > 1 && (int64_t) ((n_chunks + a.chunks_per_cta - 1)/a.chunks_per_cta)*rows < PACKED16_DECODE_FILL_CHUNKS*nsm) {
+        while (a.chunks_per_cta > 1 && packed16_decode_blocks(a)*(int64_t) rows < PACKED16_DECODE_FILL_CHUNKS*dev.nsm) {
             a.chunks_per_cta /= 2;
         }
         a.unit_chunks = 1;
@@ -165,7 +197,7 @@ static packed16_args packed16_args_of(const ggml_tensor * dst) {
 }
 
 // The most partial results per column that packed16_plan_decode makes for at most a.nk cells.
-static int packed16_most_units(const packed16_args & a, const packed16_env & env, const int n_seq, const int nsm) {
+static int packed16_most_units(const packed16_args & a, const packed16_env & env, const int n_seq, const packed16_decode_device & dev) {
     constexpr int per_super = PACKED16_SUPER_CHUNK/PACKED16_CHUNK;
 
     const int n_chunks = (a.nk + PACKED16_CHUNK - 1)/PACKED16_CHUNK;
@@ -176,11 +208,11 @@ static int packed16_most_units(const packed16_args & a, const packed16_env & env
     if (env.set[PACKED16_FLAG_DECODE_SPLITK_SIZE]) {
         return n_chunks;
     }
-    // units are chunks while there are too few super-chunks to fill the device
-    const int ncols = packed16_decode_columns(a.nq*a.gqa);
+    // units are chunks while there are too few super-chunks to fill the device, or few enough of their halves
+    const int ncols = packed16_decode_columns(a.nq*a.gqa, dev.matrix);
     const int rows  = a.n_head_kv*((a.nq*a.gqa + ncols - 1)/ncols)*n_seq;
-    const int few   = (PACKED16_DECODE_FILL_SUPER*nsm - 1)/rows;
-    return std::max(n_supers, std::min(n_chunks, few*per_super));
+    const int few   = dev.matrix ? PACKED16_DECODE_FILL_MATRIX*dev.nsm/rows*(per_super/2) : (PACKED16_DECODE_FILL_SUPER*dev.nsm - 1)/rows*per_super;
+    return std::max(n_supers, std::min(n_chunks, few));
 }
 
 size_t ggml_cuda_packed16_get_alloc_size(const int device, const ggml_tensor * dst) {
@@ -193,7 +225,7 @@ size_t ggml_cuda_packed16_get_alloc_size(const int device, const ggml_tensor * d
 
     const int  n_seq = dst->src[0]->ne[3];
     const bool f16_k = shape.k == PACKED16_K_F16;
-    const int  nsm   = ggml_cuda_info().devices[device].nsm;
+    const packed16_decode_device dev = {packed16_matrix_decode(device, shape), ggml_cuda_info().devices[device].nsm};
 
     const packed16_args a = packed16_args_of(dst);
     size_t most = 0;
@@ -205,7 +237,7 @@ size_t ggml_cuda_packed16_get_alloc_size(const int device, const ggml_tensor * d
     for (int nq = 1; nq <= std::min(a.nq, PACKED16_MAX_DECODE_NQ); ++nq) {
         packed16_args b = a;
         b.nq      = nq;
-        b.n_units = packed16_most_units(b, env, n_seq, nsm);
+        b.n_units = packed16_most_units(b, env, n_seq, dev);
         packed16_scratch scratch = { ggml_nbytes(dst) };
         packed16_place(scratch, b, n_seq, shape.d, false, f16_k);
         most = std::max(most, scratch.end);
@@ -331,9 +363,10 @@ bool ggml_cuda_packed16_flash_attn_ext(ggml_backend_cuda_context & ctx, ggml_ten
     call.sinks = sinks ? (const float *) sinks->data : nullptr;
     call.dst   = (float *) dst->data;
 
+    call.matrix_decode = packed16_matrix_decode(ctx.device, shape);
     if (!call.prefill) {
         packed16_plan_decode(call.args, d.split, env.set[PACKED16_FLAG_DECODE_SPLITK_SIZE], call.n_seq,
-            ggml_cuda_info().devices[ctx.device].nsm);
+            {call.matrix_decode, ggml_cuda_info().devices[ctx.device].nsm});
     }
     packed16_scratch scratch = { ggml_nbytes(dst) };
     const packed16_scratch_layout at = packed16_place(scratch, call.args, call.n_seq, shape.d, call.prefill, call.f16_k);

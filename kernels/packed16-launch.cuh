@@ -2,7 +2,6 @@
 
 // Between the routes and the kernels: how a call is cut into blocks, what scratch it needs, and the launches.
 
-#include "packed16-decode.cuh"
 #include "packed16-layout.cuh"
 #include "packed16-prefill.cuh"
 #include "packed16-prefill-mma.cuh"
@@ -11,6 +10,16 @@
 // docs/performance.md.
 #define PACKED16_DECODE_FILL_SUPER  2
 #define PACKED16_DECODE_FILL_CHUNKS 8
+#define PACKED16_DECODE_FILL_MATRIX 2 // blocks of the matrix-tile kernel that run at once
+
+// 1 where decode has a kernel for matrix tiles beside the one for vector units; the device says which runs.
+#ifndef PACKED16_DECODE_MATRIX
+#ifdef GGML_USE_HIP
+#define PACKED16_DECODE_MATRIX 0
+#else
+#define PACKED16_DECODE_MATRIX 1
+#endif // GGML_USE_HIP
+#endif // PACKED16_DECODE_MATRIX
 
 // Everything a launch needs; device pointers.
 struct packed16_call {
@@ -20,6 +29,7 @@ struct packed16_call {
     bool          mma;           // prefill on matrix instructions
     int           nsm;           // multiprocessors, and the shared memory one block may have: for the cut of mma
     size_t        smem_limit;
+    bool          matrix_decode; // decode and verify on matrix tiles
     bool          f16_k;         // K is f16 and packed for this call
     bool          assume_causal;
     int           scale_mode;    // of that packing
@@ -46,17 +56,29 @@ struct packed16_call {
     uint8_t *     classes;
 };
 
-// Columns of a decode block that this many columns go to: the fewest blocks' worth of work, where a block costs
-// about three columns of K and V loads before its first column.
-static inline int packed16_decode_columns(const int n_cols) {
-    int best = 1;
-    for (const int ncols : {1, 2, 4, 6, 8}) {
-        const auto cost = [n_cols](const int n) { return (n_cols + n - 1)/n*(n + 3); };
-        if (cost(ncols) <= cost(best)) {
+// Columns of a decode block that this many columns go to: the fewest blocks' worth of work, where a block costs about three
+// columns of K and V loads before its first column, and on matrix tiles, where columns cost little, more than all of them.
+static inline int packed16_decode_columns(const int n_cols, const bool matrix) {
+    const int counts[2][5] = {{1, 2, 4, 6, 8}, {8, 16, 24, 24, 24}};
+    int best = counts[matrix][0];
+    for (const int ncols : counts[matrix]) {
+        const auto cost = [=](const int n) { return (n_cols + n - 1)/n*(n + (matrix ? 32 : 3)); };
+        if (matrix ? cost(ncols) < cost(best) : cost(ncols) <= cost(best)) {
             best = ncols;
         }
     }
     return best;
+}
+
+// Blocks along the cells.
+static inline int packed16_decode_blocks(const packed16_args & a) {
+    const int n_chunks = (a.nk + PACKED16_CHUNK - 1)/PACKED16_CHUNK;
+    return (n_chunks + a.chunks_per_cta - 1)/a.chunks_per_cta;
+}
+
+// Shared memory that no block of the matrix-tile decode exceeds, for V rows of v_row bytes.
+static constexpr size_t packed16_decode_mma_shared(const int D, const int v_row) {
+    return PACKED16_CHUNK*(D + 16 + v_row + 16) + 24*(D + 16 + D/8 + 2*(PACKED16_CHUNK + 8)) + 2*PACKED16_MAX_DECODE_NQ*PACKED16_CHUNK*2 + 2048;
 }
 
 // One definition per V type, in packed16-v-*.cu, for every head size of the recipe.

@@ -55,6 +55,31 @@
 #define PACKED16_LAUNCH_BOUNDS(threads, waves, blocks) __launch_bounds__(threads, blocks)
 #endif // GGML_USE_HIP
 
+// A kernel's shared memory: `PACKED16_SHARED(type, name);` declares it. More than 48 KiB have to be asked for at the launch on NVIDIA.
+#if defined(__CUDACC__) && !defined(GGML_USE_HIP)
+#define PACKED16_SHARED(type, name)                  \
+    extern __shared__ uint4 packed16_dynamic_smem[]; \
+    type & name = *(type *) packed16_dynamic_smem
+#define PACKED16_DYNAMIC_SMEM 1
+#else
+#define PACKED16_SHARED(type, name) __shared__ type name
+#define PACKED16_DYNAMIC_SMEM 0
+#endif // defined(__CUDACC__) && !defined(GGML_USE_HIP)
+
+// Programmatic dependent launch (packed16_start): the next kernel may be put in place before this one is done, and what
+// was launched before this one is done, written and visible after the wait. Nothing that another kernel writes may be
+// read before it, so pointers are not __restrict__ in kernels that wait.
+static __device__ __forceinline__ void packed16_dependencies_trigger() {
+#if defined(GGML_CUDA_USE_PDL)
+    ggml_cuda_pdl_lc();
+#endif // defined(GGML_CUDA_USE_PDL)
+}
+static __device__ __forceinline__ void packed16_dependencies_wait() {
+#if defined(GGML_CUDA_USE_PDL)
+    ggml_cuda_pdl_sync();
+#endif // defined(GGML_CUDA_USE_PDL)
+}
+
 // The decode side puts two tiles of DECODE_BN cells side by side where a chunk has them.
 #define PACKED16_DECODE_THREADS (PACKED16_CHUNK % (2*PACKED16_DECODE_BN) == 0 ? 2*PACKED16_DECODE_BN : PACKED16_DECODE_BN)
 
@@ -97,6 +122,15 @@ static __device__ __forceinline__ int packed16_uniform(const int x) {
 #else
     return x;
 #endif // defined(GGML_USE_HIP)
+}
+
+// x, which the compiler has to take as a new value: what is computed from it is not kept in registers from one turn of a
+// loop to the next.
+static __device__ __forceinline__ int packed16_fresh(int x) {
+#if defined(__CUDA_ARCH__)
+    asm volatile("" : "+r"(x));
+#endif // defined(__CUDA_ARCH__)
+    return x;
 }
 
 static __device__ __forceinline__ bool packed16_finite(const float x) {

@@ -2,21 +2,81 @@
 
 // Quantises Q for one attention call.
 //
-// Tile: one warp owns one row of D values, lane i value i of each block of 32. No LDS. Written per row: D bytes of
-// payload and D/32 f32 scales, to scratch that the attention kernels read with wave-uniform addresses.
+// Tile: one warp owns one row of D values, lane i the D/32 neighbouring values from D/32*i on: a block of 32 is 4 lanes
+// at D=256. No LDS. Written per row: D bytes of payload and D/32 f32 scales, by a kernel of their own to scratch that attention
+// reads with wave-uniform addresses, or by the decode kernel itself to shared memory.
 // The scale is absmax/127 in f32 (nothing is lost by storing it wider), a block below the normal range counts as
 // zero, and a non-finite value makes the scale NaN. The stored scale includes the softmax scale and log2(e).
 
 #include "packed16-quantize.cuh"
 
+// The f32 Q of a call, with byte strides, and what its logits are scaled by.
+struct packed16_q_view {
+    const char * q;
+    int64_t      nbq1, nbq2, nbq3; // query row, head, sequence
+    float        scale_log2;
+};
+
+// The lane's values of a row; rows begin on 16 bytes.
+template <int D>
+static __device__ __forceinline__ void packed16_load_q(float (&x)[D/32], const char * row, const int lane) {
+    if constexpr (D == 64) {
+        const float2 v = ((const float2 *) row)[lane];
+        x[0] = v.x;
+        x[1] = v.y;
+    } else {
+#pragma unroll
+        for (int i = 0; i < D/32; i += 4) {
+            const float4 v = ((const float4 *) row)[(D/32*lane + i)/4];
+            x[i + 0] = v.x;
+            x[i + 1] = v.y;
+            x[i + 2] = v.z;
+            x[i + 3] = v.w;
+        }
+    }
+}
+
+// Quantises the row whose values the warp holds. payload begins on 8 bytes; scales are `apart` floats apart.
+template <int D, int apart = 1>
+static __device__ __forceinline__ void packed16_quantize_q_row(
+        const float (&x)[D/32], int8_t * payload, float * scales, const int lane, const float scale_log2) {
+    constexpr int n     = D/32; // values of a lane
+    constexpr int lanes = 32/n; // lanes of a block
+
+    uint32_t amax = packed16_absmax_bits(x);
+#pragma unroll
+    for (int offset = PACKED16_SCALE_ONCE ? WARP_SIZE/2 : lanes/2; offset > 0; offset >>= 1) { // scale_once: one scale for the row
+        amax = max(amax, __shfl_xor_sync(0xFFFFFFFF, amax, offset, WARP_SIZE));
+    }
+    const bool  fault = amax >= 0x7F800000u;
+    const float s     = packed16_div(__uint_as_float(amax), 127.0f);
+    const float r     = fault || s < 1.17549435e-38f ? 0.0f : packed16_div(1.0f, s);
+
+    int b[n];
+#pragma unroll
+    for (int i = 0; i < n; ++i) {
+        b[i] = fault ? 0 : packed16_round(x[i], r);
+    }
+    payload += n*lane;
+    if constexpr (D == 64) {
+        *(uint16_t *) payload = (uint16_t) (((uint32_t) b[0] & 0xFF) | ((uint32_t) b[1] & 0xFF) << 8);
+    } else {
+#pragma unroll
+        for (int i = 0; i < n; i += 4) {
+            ((uint32_t *) payload)[i/4] = packed16_bytes(b[i], b[i + 1], b[i + 2], b[i + 3]);
+        }
+    }
+    if (lane % lanes == 0) {
+        scales[lane/lanes*apart] = fault ? __uint_as_float(0x7FC00000u) : r == 0.0f ? 0.0f : packed16_mul(s, scale_log2);
+    }
+}
+
 // Launch: grid (ceil(n_rows / 4)), block (32, 4). n_rows = n_seq*n_head*nq.
-// Q: f32, byte strides nbq1 (query row), nbq2 (head), nbq3 (sequence).
 // stride_g, stride_q: where (g, q) of a KV head lands, see packed16-layout.cuh: decode 1, gqa; prefill nq, 1.
 template <int D>
 static __global__ void __launch_bounds__(128) packed16_quantize_q(
-        const char * __restrict__ Q, int * __restrict__ q_payload, float * __restrict__ q_scales,
-        const int n_rows, const int nq, const int n_head, const int gqa, const int stride_g, const int stride_q,
-        const int64_t nbq1, const int64_t nbq2, const int64_t nbq3, const float scale_log2) {
+        const packed16_q_view view, int * __restrict__ q_payload, float * __restrict__ q_scales,
+        const int n_rows, const int nq, const int n_head, const int gqa, const int stride_g, const int stride_q) {
     const int row = blockIdx.x*4 + threadIdx.y;
     if (row >= n_rows) {
         return; // a whole warp
@@ -26,38 +86,9 @@ static __global__ void __launch_bounds__(128) packed16_quantize_q(
     const int head = row / nq % n_head;
     const int seq  = row / nq / n_head;
 
-    const float * src = (const float *) (Q + q*nbq1 + head*nbq2 + seq*nbq3);
     const int64_t out = (int64_t) (seq*n_head + head/gqa*gqa)*nq + head%gqa*stride_g + q*stride_q;
 
-    float    x[D/32];
-    uint32_t amax[D/32];
-#pragma unroll
-    for (int b = 0; b < D/32; ++b) {
-        x[b]    = src[b*32 + lane];
-        amax[b] = __float_as_uint(x[b]) & 0x7FFFFFFFu;
-#pragma unroll
-        for (int offset = 16; offset > 0; offset >>= 1) {
-            amax[b] = max(amax[b], __shfl_xor_sync(0xFFFFFFFF, amax[b], offset, WARP_SIZE));
-        }
-    }
-    if constexpr (PACKED16_SCALE_ONCE) { // one scale for the row
-#pragma unroll
-        for (int b = 1; b < D/32; ++b) {
-            amax[0] = max(amax[0], amax[b]);
-        }
-#pragma unroll
-        for (int b = 1; b < D/32; ++b) {
-            amax[b] = amax[0];
-        }
-    }
-#pragma unroll
-    for (int b = 0; b < D/32; ++b) {
-        const bool  fault = amax[b] >= 0x7F800000u;
-        const float s     = packed16_div(__uint_as_float(amax[b]), 127.0f);
-        const float r     = fault || s < 1.17549435e-38f ? 0.0f : packed16_div(1.0f, s);
-        ((int8_t *) q_payload)[out*D + b*32 + lane] = (int8_t) (fault ? 0 : packed16_round(x[b], r));
-        if (lane == 0) {
-            q_scales[out*(D/32) + b] = fault ? __uint_as_float(0x7FC00000u) : r == 0.0f ? 0.0f : packed16_mul(s, scale_log2);
-        }
-    }
+    float x[D/32];
+    packed16_load_q<D>(x, view.q + q*view.nbq1 + head*view.nbq2 + seq*view.nbq3, lane);
+    packed16_quantize_q_row<D>(x, (int8_t *) q_payload + out*D, q_scales + out*(D/32), lane, view.scale_log2);
 }

@@ -1,0 +1,96 @@
+#pragma once
+
+// Launches of the decode side: which kernel, how many columns a block takes, and the merge behind it.
+//
+//     matrix tiles   decode (quantises Q itself), merge
+//     vector units   quantise Q, decode, merge
+//
+// Where one block has all cells of its columns it merges for itself and there is no merge.
+
+#include "packed16-decode.cuh"
+#if PACKED16_DECODE_MATRIX
+#include "packed16-decode-mma.cuh"
+#endif // PACKED16_DECODE_MATRIX
+
+// Launches a kernel that may be put in place while the one before it still runs, where that exists.
+template <typename... Params, typename... Args>
+static void packed16_start(
+        void (*kernel)(Params...), const dim3 grid, const dim3 block, const size_t shared, cudaStream_t stream, const Args &... args) {
+#if defined(GGML_CUDA_USE_PDL)
+    ggml_cuda_kernel_launch(kernel, ggml_cuda_kernel_launch_params(grid, block, shared, stream), args...);
+#else
+    kernel<<<grid, block, shared, stream>>>(args...);
+#endif // defined(GGML_CUDA_USE_PDL)
+    CUDA_CHECK(cudaGetLastError());
+}
+
+template <int D>
+static void packed16_launch_merge(const packed16_call & call, cudaStream_t stream) {
+    const packed16_args & a = call.args;
+    packed16_start(packed16_merge<D>, dim3(a.nq*a.gqa*(D/PACKED16_MERGE_DIMS), a.n_head_kv, call.n_seq), dim3(PACKED16_MERGE_THREADS), 0, stream,
+        call.parts, call.meta, call.sinks, call.dst, a);
+}
+
+template <int D, typename V_t, int ncols>
+static void packed16_launch_decode(const packed16_call & call, cudaStream_t stream) {
+    const packed16_args & a = call.args;
+    const int  n_blocks = packed16_decode_blocks(a);
+    const bool single   = n_blocks == 1;
+
+    const dim3 grid(n_blocks, a.n_head_kv*((a.nq*a.gqa + ncols - 1)/ncols), call.n_seq);
+    packed16_decode<D, V_t, ncols><<<grid, PACKED16_DECODE_THREADS, 0, stream>>>(
+        call.q_payload, call.q_scales, call.k, call.k_scales, call.v, call.mask, call.sinks,
+        call.parts, call.meta, single ? call.dst : nullptr, a);
+    CUDA_CHECK(cudaGetLastError());
+    if (!single) {
+        packed16_launch_merge<D>(call, stream);
+    }
+}
+
+#if PACKED16_DECODE_MATRIX
+template <int D, typename V_t, int nt>
+static void packed16_launch_decode_mma(const packed16_call & call, cudaStream_t stream) {
+    const packed16_args & a = call.args;
+    const int  n_blocks = packed16_decode_blocks(a);
+    const bool single   = n_blocks == 1;
+
+    static_assert(sizeof(packed16_decode_mma_smem<D, V_t, nt>) <= packed16_decode_mma_shared(D, V_t::row_bytes(D)),
+        "packed16: a decode block needs more shared memory than was asked of the device");
+#if PACKED16_DYNAMIC_SMEM
+    constexpr size_t shared = sizeof(packed16_decode_mma_smem<D, V_t, nt>);
+    CUDA_SET_SHARED_MEMORY_LIMIT((packed16_decode_mma<D, V_t, nt>), shared);
+#else
+    constexpr size_t shared = 0;
+#endif // PACKED16_DYNAMIC_SMEM
+    const dim3 grid(a.n_head_kv*((a.nq*a.gqa + 8*nt - 1)/(8*nt)), n_blocks, call.n_seq);
+    const packed16_q_view q = {call.q, call.nbq1, call.nbq2, call.nbq3, call.scale_log2};
+    packed16_start(packed16_decode_mma<D, V_t, nt>, grid, dim3(packed16_decode_mma_warps(D)*WARP_SIZE), shared, stream,
+        q, call.k, call.k_scales, call.v, call.mask, call.sinks, call.parts, call.meta, single ? call.dst : nullptr, a);
+    if (!single) {
+        packed16_launch_merge<D>(call, stream);
+    }
+}
+
+template <int D, typename V_t>
+static void packed16_launch_decode_side_mma(const packed16_call & call, cudaStream_t stream) {
+    switch (packed16_decode_columns(call.args.nq*call.args.gqa, true)) {
+        case  8: packed16_launch_decode_mma<D, V_t, 1>(call, stream); break;
+        case 16: packed16_launch_decode_mma<D, V_t, 2>(call, stream); break;
+        case 24: packed16_launch_decode_mma<D, V_t, 3>(call, stream); break;
+        default: GGML_ABORT("packed16: no decode kernel for these columns");
+    }
+}
+#endif // PACKED16_DECODE_MATRIX
+
+// The vector kernel; Q is quantised.
+template <int D, typename V_t>
+static void packed16_launch_decode_side(const packed16_call & call, cudaStream_t stream) {
+    switch (packed16_decode_columns(call.args.nq*call.args.gqa, false)) {
+        case 1: packed16_launch_decode<D, V_t, 1>(call, stream); break;
+        case 2: packed16_launch_decode<D, V_t, 2>(call, stream); break;
+        case 4: packed16_launch_decode<D, V_t, 4>(call, stream); break;
+        case 6: packed16_launch_decode<D, V_t, 6>(call, stream); break;
+        case 8: packed16_launch_decode<D, V_t, 8>(call, stream); break;
+        default: GGML_ABORT("packed16: no decode kernel for these columns");
+    }
+}
