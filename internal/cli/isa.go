@@ -1,19 +1,14 @@
 package cli
 
 import (
-	"context"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"dot4fa/internal/fault"
-	"dot4fa/internal/hostrun"
 	"dot4fa/internal/isa"
 	"dot4fa/internal/nearest"
 	"dot4fa/internal/recipe"
@@ -21,20 +16,35 @@ import (
 
 func (a *app) isa() *cobra.Command {
 	var targets []string
-	var all, record, run bool
+	var all, record bool
 	var compiler, tree string
+	var run isaRun
 	c := &cobra.Command{
 		Use:   "isa",
 		Short: "Show what the kernels cost in machine code, and hold them to budgets",
 		Long: `Compiles every kernel of the recipe for AMD GPUs, device side only, with ROCm's
 clang or a plain clang 19 or newer, and reads from the machine code: dot4
 instructions, registers, spills, shared memory, waves per SIMD, loads by width.
-Nothing is run on a GPU. With --run the same kernels also run on the CPU, every
-route once or more, and are compared with float64; that needs clang with its
-address sanitizer. When a kernel breaks a recorded budget, or a route its
-tolerance, the exit code is 6.`,
+Nothing is run on a GPU.
+
+With --run the gfx1100 machine code is executed by an emulator, launched by the
+kernels' own host code: every kernel and route, registers and shared memory
+poisoned, every access checked, results compared with float64 (pack: byte by
+byte). Loads arrive no sooner than the code waits for them. It does not model
+time, races between waves, or how hardware rounds exp2, rcp and matrix products
+(exp2 and rcp: right to the last bit here, to 1 ulp in the ISA guide).
+--self-check runs code objects that another compiler made, from a file or a
+directory: a ROCm release that miscompiles the kernels is caught by it. --host
+runs the kernels' text on the CPU instead, under sanitizers and watched for
+races; that needs clang with its address sanitizer.
+
+When a kernel breaks a recorded budget, or a route its tolerance, the exit code
+is 6.`,
 		Example: `  dot4fa isa
   dot4fa isa --run
+  dot4fa isa --run --host
+  dot4fa isa --run --compiler /opt/rocm/llvm/bin/clang++
+  dot4fa isa --self-check build/objects
   dot4fa isa --target gfx1201 --json
   dot4fa isa --all --compiler clang++-21
   dot4fa isa --tree work/rdna3/ggml/src/ggml-cuda     # with upstream's own headers`,
@@ -67,6 +77,9 @@ tolerance, the exit code is 6.`,
 				return err
 			}
 			a.report.Status("isa  clang %s, %s", clang.Version, strings.Join(targets, " "))
+			if run.selfCheck != "" {
+				return a.selfCheck(ctx, r, assets, clang, run.selfCheck, targets, dir)
+			}
 			report, err := isa.Inspect(ctx, clang, src, targets, runtime.GOMAXPROCS(0))
 			a.report.Clear()
 			if err != nil {
@@ -80,10 +93,14 @@ tolerance, the exit code is 6.`,
 				return budgets.Record(a.Out, report)
 			}
 			result := isaResult{Report: report}
-			if run {
-				if result.Routes, err = a.hostRun(ctx, r, assets, dir); err != nil {
-					return err
-				}
+			switch {
+			case run.host:
+				result.Routes, err = a.hostRun(ctx, r, assets, dir)
+			case run.run:
+				result.Emulated, err = a.emulate(ctx, r, assets, clang, targets, func(t string) [][]byte { return report.Objects[t] }, dir)
+			}
+			if err != nil {
+				return err
 			}
 			if a.json {
 				err = a.printJSON(result)
@@ -102,45 +119,10 @@ tolerance, the exit code is 6.`,
 	f.BoolVar(&all, "all", false, "compile for every target the kernels are meant for")
 	f.StringVar(&compiler, "compiler", "", "the clang++ to use, a `path` or name (default: ROCm's, else the newest)")
 	f.StringVar(&tree, "tree", "", "ggml-cuda `directory` of an upstream tree whose headers to use instead of the stand-ins")
-	f.BoolVar(&run, "run", false, "also run the kernels on the CPU and compare every route with float64")
+	run.flags(f)
 	f.BoolVar(&record, "record", false, "print the budgets file with these figures as its new ceilings")
 	_ = c.MarkFlagDirname("tree")
 	return c
-}
-
-// isaResult is what isa prints as JSON.
-type isaResult struct {
-	*isa.Report
-	Routes []hostrun.Checked `json:"routes,omitempty"` // with --run
-}
-
-// hostRun runs the recipe's kernels on the CPU.
-func (a *app) hostRun(ctx context.Context, r *recipe.Recipe, assets fs.FS, dir string) ([]hostrun.Checked, error) {
-	cxx, err := hostrun.FindCompiler(ctx)
-	if err != nil {
-		return nil, err
-	}
-	a.report.Status("isa  running every route on the CPU")
-	defer a.report.Clear()
-	return hostrun.SelfCheck(ctx, r, assets, hostrun.Options{Compiler: cxx, Dir: filepath.Join(dir, "run"), Jobs: runtime.GOMAXPROCS(0)})
-}
-
-func (a *app) printISA(result isaResult) error {
-	if err := result.Report.Print(a.Out); err != nil || result.Routes == nil {
-		return err
-	}
-	rows := [][]string{{"ROUTE", "CASES", "WORST NMSE"}}
-	worst := 0.0
-	for _, c := range result.Routes {
-		worst = max(worst, c.Worst)
-		rows = append(rows, []string{c.Route, strconv.Itoa(c.Cases), fmt.Sprintf("%.2g", c.Worst)})
-	}
-	fmt.Fprintln(a.Out, "\nrun on the CPU, against float64 from the dequantised Q, K and V")
-	if err := a.table(rows); err != nil {
-		return err
-	}
-	fmt.Fprintf(a.Out, "\n%d kernels, %d routes, worst NMSE %.2g\n", len(result.Kernels), len(result.Routes), worst)
-	return nil
 }
 
 // isaTargets are the targets asked for, else the recipe's AMD ones, else the

@@ -26,6 +26,13 @@ type AwayBuffer struct {
 	Changed bool
 }
 
+// WithAway is the same program with its launches handled by handle; it must have been compiled with KernelOptions.Away.
+func (p *Program) WithAway(handle func(*Away) error) *Program {
+	q := *p
+	q.away = handle
+	return &q
+}
+
 // awayPipes connects a program's launches to its handler.
 type awayPipes struct {
 	requests, replies *os.File // the program's ends

@@ -104,9 +104,14 @@ func Inspect(ctx context.Context, c *Compiler, src Source, targets []string, job
 	return r, nil
 }
 
-// byName orders kernels by name, numbers in it by value.
+// byName orders kernels by name.
 func byName(a, b Kernel) int {
-	return strings.Compare(numeric.ReplaceAllStringFunc(a.Name, pad), numeric.ReplaceAllStringFunc(b.Name, pad))
+	return CompareNames(a.Name, b.Name)
+}
+
+// CompareNames orders kernel names, numbers in them by value.
+func CompareNames(a, b string) int {
+	return strings.Compare(numeric.ReplaceAllStringFunc(a, pad), numeric.ReplaceAllStringFunc(b, pad))
 }
 
 var numeric = regexp.MustCompile(`\d+`)

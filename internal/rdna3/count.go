@@ -90,6 +90,15 @@ func (c *Counts) Add(o *Counts) {
 	c.SharedBytes += o.SharedBytes
 }
 
+// Total is the number of instructions, each wave's counted.
+func (c *Counts) Total() uint64 {
+	var n uint64
+	for _, x := range c.Executed {
+		n += x
+	}
+	return n
+}
+
 // ByClass sums up the instructions that kernel k executed.
 func (c *Counts) ByClass(k *Kernel) [Classes]uint64 {
 	var out [Classes]uint64

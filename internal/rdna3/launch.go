@@ -205,6 +205,7 @@ func (w *wave) start(l Launch, threads int) {
 		w.scratch[i] = 0xed
 	}
 	w.pc, w.state, w.scc = 0, running, 1
+	w.vm, w.lgkm = w.vm[:0], w.lgkm[:0]
 	w.s[null], w.s[execLo+1] = 0, 0
 	w.s[d.KernargSGPR], w.s[d.KernargSGPR+1] = uint32(kernargAddr&all), uint32(kernargAddr>>32)
 	next := d.UserSGPRs

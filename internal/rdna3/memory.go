@@ -298,21 +298,35 @@ func (w *wave) bytes(m *access, l int, store bool) []byte {
 func runLoad(w *wave, in *inst) {
 	m, exec := in.mem, w.exec()
 	w.counts.load(m, bits.OnesCount32(exec))
+	p := w.newPending(m.data, (m.size+3)/4)
+	p.half, p.loose = m.half(), m.space == flat
 	for e := exec; e != 0; e &= e - 1 {
 		l := bits.TrailingZeros32(e) & 31
-		w.toRegisters(m, m.data, l, w.bytes(m, l, false))
+		m.toRegisters(&p.data, 0, l, w.bytes(m, l, false))
 	}
+	w.issue(p, true, m.space == flat)
 }
 
-// toRegisters puts what a lane loaded into its registers.
-func (w *wave) toRegisters(m *access, reg, l int, p []byte) {
+// half says which half of a register a load writes.
+func (m *access) half() half16 {
+	switch {
+	case m.d16 && m.high:
+		return upper
+	case m.d16:
+		return lower
+	}
+	return whole
+}
+
+// toRegisters puts what a lane loaded where it waits, from register `at` on.
+func (m *access) toRegisters(d *[4]vec, at, l int, p []byte) {
 	switch m.size {
 	case 4:
-		w.v[reg][l] = binary.LittleEndian.Uint32(p)
+		d[at&3][l] = binary.LittleEndian.Uint32(p)
 		return
 	case 8, 12, 16:
 		for i := range m.size / 4 {
-			w.v[reg+i][l] = binary.LittleEndian.Uint32(p[4*i:])
+			d[(at+i)&3][l] = binary.LittleEndian.Uint32(p[4*i:])
 		}
 		return
 	}
@@ -323,14 +337,7 @@ func (w *wave) toRegisters(m *access, reg, l int, p []byte) {
 	if m.signed {
 		x = uint32(signed(x, 8*m.size))
 	}
-	switch d := &w.v[reg][l]; {
-	case m.d16 && m.high:
-		*d = *d&0xffff | x<<16
-	case m.d16:
-		*d = *d&^0xffff | x&0xffff
-	default:
-		*d = x
-	}
+	d[at][l] = x
 }
 
 // fromRegisters puts a lane's registers into memory.
@@ -394,6 +401,7 @@ var atomics = map[string]struct {
 func runAtomic(w *wave, in *inst) {
 	m, exec := in.mem, w.exec()
 	w.counts.store(m, bits.OnesCount32(exec))
+	defer w.returned(in, m.space == flat)
 	for e := exec; e != 0; e &= e - 1 {
 		l := bits.TrailingZeros32(e) & 31
 		if a := w.address(m, l); a%4 != 0 {
@@ -412,9 +420,17 @@ func (w *wave) modify(in *inst, l int, p []byte) {
 		y = w.v[m.data+1][l]
 	}
 	binary.LittleEndian.PutUint32(p, m.atomic(old, w.v[m.data][l], y))
-	if m.returns {
-		w.v[in.dst.reg][l] = old
+	w.out[l] = old
+}
+
+// returned sends the old values of an atomic on their way.
+func (w *wave) returned(in *inst, flat bool) {
+	if !in.mem.returns {
+		return
 	}
+	p := w.newPending(in.dst.reg, 1)
+	p.data[0], p.loose = w.out, flat
+	w.issue(p, in.mem.space != shared, flat || in.mem.space == shared)
 }
 
 // scalarLoad decodes s_load_b32 … s_load_b512.
@@ -459,9 +475,12 @@ func (l *line) scalarLoad() (inst, error) {
 			w.fail("a scalar load of %d bytes at %#x, %s", 4*words, a, w.group.memory.describe(a))
 		}
 		w.counts.ScalarBytes += uint64(4 * words)
+		wait := w.newPending(in.dst.reg, words)
+		wait.scalar, wait.loose = true, true
 		for i := range words {
-			w.write(in.dst.reg+i, binary.LittleEndian.Uint32(p[4*i:]))
+			wait.words[i] = binary.LittleEndian.Uint32(p[4*i:])
 		}
+		w.issue(wait, false, true)
 	}
 	return in, nil
 }

@@ -33,6 +33,8 @@ func (l *line) salu(text code.Line) (inst, error) {
 	case "s_trap":
 		in.run = func(w *wave, in *inst) { w.fail("a trap: the kernel has no code for this instance") }
 		return in, nil
+	case "s_waitcnt", "s_waitcnt_vmcnt", "s_waitcnt_lgkmcnt":
+		return l.wait(text.Words)
 	case "s_denorm_mode", "s_round_mode":
 		return l.mode()
 	}
@@ -79,7 +81,7 @@ func (l *line) mode() (inst, error) {
 
 // Instructions that change nothing that is modelled.
 var nothings = map[string]struct{}{
-	"s_nop": {}, "s_waitcnt": {}, "s_waitcnt_vscnt": {}, "s_waitcnt_vmcnt": {}, "s_waitcnt_lgkmcnt": {}, "s_waitcnt_expcnt": {}, "s_waitcnt_depctr": {},
+	"s_nop": {}, "s_waitcnt_vscnt": {}, "s_waitcnt_expcnt": {}, "s_waitcnt_depctr": {},
 	"s_delay_alu": {}, "s_clause": {}, "s_sleep": {}, "s_setprio": {}, "s_set_inst_prefetch_distance": {}, "s_sendmsg": {}, "s_wait_idle": {},
 	"s_inst_prefetch": {}, "s_icache_inv": {}, "s_gl1_inv": {}, "s_dcache_inv": {}, "s_wait_event": {}, "s_version": {}, "s_incperflevel": {}, "s_decperflevel": {},
 }

@@ -112,6 +112,7 @@ func (l *line) sharedAtomic(in inst, m access, name string) (inst, error) {
 			l := bits.TrailingZeros32(e) & 31
 			w.modify(in, l, w.lds(w.v[m.addr][l]+uint32(m.offset), 4, l, "changes"))
 		}
+		w.returned(in, false)
 	}
 	return in, nil
 }
@@ -132,10 +133,13 @@ func (w *wave) lds(a uint32, size, l int, verb string) []byte {
 
 func runSharedLoad(w *wave, in *inst) {
 	m, exec := in.mem, w.exec()
-	addr := w.v[m.addr] // may be overwritten
+	addr := &w.v[m.addr]
 	w.counts.SharedBytes += uint64(m.size * bits.OnesCount32(exec))
+	p := w.newPending(m.data, (m.size+3)/4)
+	p.half = m.half()
+	defer w.issue(p, false, true)
 	if m.size == 4 {
-		d := &w.v[m.data]
+		d := &p.data[0]
 		for e := exec; e != 0; e &= e - 1 {
 			l := bits.TrailingZeros32(e) & 31
 			d[l] = binary.LittleEndian.Uint32(w.lds(addr[l]+uint32(m.offset), 4, l, "loads"))
@@ -144,19 +148,21 @@ func runSharedLoad(w *wave, in *inst) {
 	}
 	for e := exec; e != 0; e &= e - 1 {
 		l := bits.TrailingZeros32(e) & 31
-		w.toRegisters(m, m.data, l, w.lds(addr[l]+uint32(m.offset), m.size, l, "loads"))
+		m.toRegisters(&p.data, 0, l, w.lds(addr[l]+uint32(m.offset), m.size, l, "loads"))
 	}
 }
 
 func runSharedLoad2(w *wave, in *inst) {
 	m, exec := in.mem, w.exec()
-	addr := w.v[m.addr]
+	addr := &w.v[m.addr]
 	w.counts.SharedBytes += uint64(2 * m.size * bits.OnesCount32(exec))
+	p := w.newPending(m.data, m.size/2)
 	for e := exec; e != 0; e &= e - 1 {
 		l := bits.TrailingZeros32(e) & 31
-		w.toRegisters(m, m.data, l, w.lds(addr[l]+uint32(m.offset), m.size, l, "loads"))
-		w.toRegisters(m, m.data2, l, w.lds(addr[l]+uint32(m.offset2), m.size, l, "loads"))
+		m.toRegisters(&p.data, 0, l, w.lds(addr[l]+uint32(m.offset), m.size, l, "loads"))
+		m.toRegisters(&p.data, m.size/4, l, w.lds(addr[l]+uint32(m.offset2), m.size, l, "loads"))
 	}
+	w.issue(p, false, true)
 }
 
 func runSharedStore(w *wave, in *inst) {
@@ -210,7 +216,7 @@ func (l *line) lanePermute(send bool) (inst, error) {
 				w.out[l] = x[at]
 			}
 		}
-		w.merge(in.dst.reg, exec)
+		w.deliver(in.dst.reg)
 	}
 	return in, nil
 }
@@ -247,7 +253,14 @@ func (l *line) swizzle(pattern uint32) (inst, error) {
 				w.out[l] = a[from[l]]
 			}
 		}
-		w.merge(in.dst.reg, exec)
+		w.deliver(in.dst.reg)
 	}
 	return in, nil
+}
+
+// deliver sends w.out on its way, as LDS returns it.
+func (w *wave) deliver(reg int) {
+	p := w.newPending(reg, 1)
+	p.data[0] = w.out
+	w.issue(p, false, true)
 }

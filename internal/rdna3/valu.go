@@ -2,6 +2,7 @@ package rdna3
 
 import (
 	"fmt"
+	"math"
 	"strings"
 )
 
@@ -63,8 +64,8 @@ func (l *line) lanewise(op vop) (inst, error) {
 	if err := l.selections(&in, len(op.src)); err != nil {
 		return in, err
 	}
-	if wobble := approximate[l.op]; wobble && l.d.approx != 0 {
-		in.fn = perturbed(op.fn, l.d.approx)
+	if exact := approximate[l.op]; exact != nil && l.d.approx != 0 {
+		in.fn = perturbed(op.fn, exact, l.d.approx)
 	}
 	slow := in.clamp || in.omod != 0 || in.flush || in.dpp || in.dst.half || op.dst == b16 || op.dst == tf16
 	switch {
@@ -174,28 +175,35 @@ func scale(o *vec, by float32) {
 	}
 }
 
-// approximate lists what the ISA guide promises to 1 ulp only.
-var approximate = map[string]bool{
-	"v_exp_f32": true, "v_log_f32": true, "v_rcp_f32": true, "v_rcp_iflag_f32": true, "v_rsq_f32": true, "v_sqrt_f32": true,
-	"v_sin_f32": true, "v_cos_f32": true,
+// approximate are the functions that the ISA guide promises to 1 ulp only, exact up to float64.
+var approximate = map[string]func(x float64) float64{
+	"v_exp_f32": math.Exp2, "v_log_f32": math.Log2, "v_sqrt_f32": math.Sqrt,
+	"v_rcp_f32": func(x float64) float64 { return 1 / x }, "v_rcp_iflag_f32": func(x float64) float64 { return 1 / x },
+	"v_rsq_f32": func(x float64) float64 { return 1 / math.Sqrt(x) },
+	"v_sin_f32": func(x float64) float64 { return math.Sin(2 * math.Pi * fraction(x)) }, "v_cos_f32": func(x float64) float64 { return math.Cos(2 * math.Pi * fraction(x)) },
 }
 
-// perturbed moves inexact results by at most one unit in the last place, by a hash of seed and operand:
-// what relies on more than the guide promises then shows.
-func perturbed(fn func(d, a, b, c *vec), seed uint32) func(d, a, b, c *vec) {
+// perturbed gives inexact results as either of the two floats around them, by a hash of seed and operand: both are
+// within 1 ulp. What relies on more than the guide promises then shows.
+func perturbed(fn func(d, a, b, c *vec), exact func(float64) float64, seed uint32) func(d, a, b, c *vec) {
 	return func(d, a, b, c *vec) {
 		in := *a
 		fn(d, a, b, c)
 		for l := range d {
-			u := d[l]
-			e := u & inf32
-			if e == 0 || e == inf32 || u&0x7fffff == 0 { // zeros, infinities and powers of two are exact
-				continue
-			}
-			h := (in[l] ^ seed) * 0x9e3779b1
+			u, h := d[l], (in[l]^seed)*0x9e3779b1
 			h ^= h >> 15
 			h *= 0x85ebca6b
-			d[l] = u + h>>16%3 - 1
+			if e := u & inf32; h>>31 == 0 || e == 0 || e == inf32 {
+				continue
+			}
+			x, r := math.Abs(exact(float64(f32(in[l])))), math.Abs(float64(f32(u)))
+			switch {
+			case r < x:
+				u++
+			case r > x:
+				u--
+			}
+			d[l] = u
 		}
 	}
 }

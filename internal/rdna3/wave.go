@@ -31,6 +31,7 @@ type wave struct {
 	kernel  *Kernel
 	counts  *Counts
 	scratch []byte // private memory, lane after lane
+	queues
 
 	// of the instruction at work
 	temp    [3]vec

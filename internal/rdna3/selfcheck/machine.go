@@ -121,5 +121,25 @@ func (m *Machine) Launch(a *hostrun.Away) error {
 	return nil
 }
 
+// fork is the same machine with counts of its own.
+func (m *Machine) fork() *Machine {
+	return &Machine{opts: m.opts, kernels: m.kernels, ran: map[string]*Ran{}}
+}
+
+// join adds the counts of a fork.
+func (m *Machine) join(o *Machine) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for name, r := range o.ran {
+		if m.ran[name] == nil {
+			m.ran[name] = &Ran{Kernel: r.Kernel}
+		}
+		mine := m.ran[name]
+		mine.Launches += r.Launches
+		mine.Counts.Add(&r.Counts)
+		mine.Time += r.Time
+	}
+}
+
 // Ran returns what each kernel did, by name.
 func (m *Machine) Ran() map[string]*Ran { return m.ran }

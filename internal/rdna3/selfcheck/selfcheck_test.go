@@ -1,8 +1,11 @@
 package selfcheck
 
 import (
+	"bytes"
+	"flag"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"dot4fa/internal/hostrun"
@@ -11,6 +14,8 @@ import (
 	"dot4fa/internal/rdna3/code"
 	"dot4fa/internal/recipe"
 )
+
+var full = flag.Bool("full", false, "run every head size and V type of the recipe")
 
 var assets = os.DirFS(filepath.Join("..", "..", ".."))
 
@@ -59,33 +64,42 @@ func build(t *testing.T, heads []int, vs []string, o rdna3.Options) (*Machine, *
 	return m, p
 }
 
-func TestFirst(t *testing.T) {
-	m, p := build(t, []int{64}, []string{"f16"}, rdna3.Options{})
-	for n := range m.kernels {
-		if _, err := m.kernel(n); err != nil {
-			t.Error(err)
-		}
+// Every kernel of the recipe runs on the emulator, in orders drawn from a seed and with exp2 and rcp as wrong as they may be.
+func TestEveryRouteAgreesWithFloat64(t *testing.T) {
+	ctx := t.Context()
+	clang, err := isa.FindCompiler(ctx, "")
+	if err != nil {
+		t.Skipf("skipped: needs clang 19 or newer with the amdgcn target: %v", err)
 	}
-	for _, c := range []hostrun.Case{
-		"d=64 v=f16 nk=257 gqa=6 mask=causal", "d=64 v=f16 nk=1023 gqa=4 mask=holes sinks=1",
-		"d=64 v=f16 nk=2049 gqa=6 mask=causal cta=2",
-		"d=64 v=f16 nq=4 nk=640 gqa=6 mask=causal cta=2",
-		"d=64 v=f16 route=prefill nq=33 nk=320 gqa=2 mask=causal",
-		"d=64 v=f16 route=prefill nq=33 nk=320 gqa=2 mask=causal k=f16",
-	} {
-		out, err := p.RunCases(t.Context(), []hostrun.Case{c}, 1)
-		if err != nil {
-			t.Error(err)
-			continue
-		}
-		t.Log(c, out[0].NMSE, c.Judge(out[0]))
+	r, err := recipe.Load(assets, "rdna3")
+	if err != nil {
+		t.Fatal(err)
 	}
-	for n, r := range m.Ran() {
-		by := r.Counts.ByClass(r.Kernel)
-		total := uint64(0)
-		for _, n := range by {
-			total += n
-		}
-		t.Logf("%s: %d launches, %d instructions, %.2f M/s, %v", n, r.Launches, total, float64(total)/1e6/r.Time.Seconds(), by)
+	if !*full {
+		r.Kernel.HeadSizes, r.Kernel.VTypes = []int{64}, []string{"q4_0"}
 	}
+	dir := t.TempDir()
+	src, err := isa.Kernels(filepath.Join(dir, "device"), r, assets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := isa.Inspect(ctx, clang, src, []string{target}, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := Run(ctx, r, assets, Options{
+		Clang: clang, Target: target, Objects: report.Objects[target], Dir: dir, Jobs: runtime.NumCPU(),
+		Emulate: rdna3.Options{Seed: 7, Approximate: 7},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(result.NotRun) > 0 {
+		t.Errorf("no case launches %v", result.NotRun)
+	}
+	var text bytes.Buffer
+	if err := result.Print(&text); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s", text.String())
 }

@@ -1,0 +1,148 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"dot4fa/internal/fault"
+	"dot4fa/internal/hostrun"
+	"dot4fa/internal/isa"
+	"dot4fa/internal/rdna3"
+	"dot4fa/internal/rdna3/selfcheck"
+	"dot4fa/internal/recipe"
+)
+
+// isaRun are the flags of isa that run kernels.
+type isaRun struct {
+	run, host bool
+	selfCheck string
+}
+
+func (r *isaRun) flags(f *pflag.FlagSet) {
+	f.BoolVar(&r.run, "run", false, "also execute the machine code on the emulator and compare every route with float64")
+	f.BoolVar(&r.host, "host", false, "with --run: run the kernels' text on the CPU instead, under sanitizers")
+	f.StringVar(&r.selfCheck, "self-check", "", "run the code objects of this `path`, a file or a directory, instead of compiling")
+}
+
+// isaResult is what isa prints as JSON.
+type isaResult struct {
+	*isa.Report
+	Routes   []hostrun.Checked `json:"routes,omitempty"`   // with --host
+	Emulated *selfcheck.Result `json:"emulated,omitempty"` // with --run
+}
+
+// hostRun runs the recipe's kernels on the CPU.
+func (a *app) hostRun(ctx context.Context, r *recipe.Recipe, assets fs.FS, dir string) ([]hostrun.Checked, error) {
+	cxx, err := hostrun.FindCompiler(ctx)
+	if err != nil {
+		return nil, err
+	}
+	a.report.Status("isa  running every route on the CPU")
+	defer a.report.Clear()
+	return hostrun.SelfCheck(ctx, r, assets, hostrun.Options{Compiler: cxx, Dir: filepath.Join(dir, "run"), Jobs: runtime.GOMAXPROCS(0)})
+}
+
+// emulate runs the code of the first target that the emulator knows.
+func (a *app) emulate(ctx context.Context, r *recipe.Recipe, assets fs.FS, clang *isa.Compiler, targets []string, objects func(target string) [][]byte, dir string) (*selfcheck.Result, error) {
+	at := slices.IndexFunc(targets, func(t string) bool { return slices.Contains(selfcheck.Targets, t) })
+	if at < 0 {
+		return nil, fault.New(fault.Usage, "the emulator does not know %s", strings.Join(targets, " ")).
+			Hintf("it runs %s; `dot4fa isa --run --host` runs the kernels' text for any target", strings.Join(selfcheck.Targets, ", "))
+	}
+	defer a.report.Clear()
+	return selfcheck.Run(ctx, r, assets, selfcheck.Options{
+		Clang: clang, Target: targets[at], Objects: objects(targets[at]), Dir: dir, Jobs: runtime.GOMAXPROCS(0),
+		Emulate: rdna3.Options{Seed: 1, Approximate: 1},
+		Say:     func(format string, args ...any) { a.report.Status("isa  "+format, args...) },
+	})
+}
+
+// selfCheck runs the code objects at path: what a user's own compiler made.
+func (a *app) selfCheck(ctx context.Context, r *recipe.Recipe, assets fs.FS, clang *isa.Compiler, path string, targets []string, dir string) error {
+	objects, err := codeObjects(path)
+	if err != nil {
+		return err
+	}
+	result, err := a.emulate(ctx, r, assets, clang, targets, func(string) [][]byte { return objects }, dir)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(result)
+	}
+	return a.printEmulated(result)
+}
+
+// codeObjects reads the code objects at path, a file or a directory.
+func codeObjects(path string) ([][]byte, error) {
+	names := []string{path}
+	info, err := os.Stat(path)
+	if err == nil && info.IsDir() {
+		names = nil
+		for _, pattern := range []string{"*.o", "*.co", "*.hsaco", "*.out"} {
+			found, _ := filepath.Glob(filepath.Join(path, pattern))
+			names = append(names, found...)
+		}
+		if len(names) == 0 {
+			err = fmt.Errorf("no *.o, *.co, *.hsaco or *.out files")
+		}
+	}
+	if err != nil {
+		return nil, fault.New(fault.Usage, "no code objects: %w", err).At("%s", path).
+			Hintf("compile the kernels with --offload-device-only -c, and name the file or the directory")
+	}
+	var out [][]byte
+	for _, name := range names {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return nil, fault.New(fault.Usage, "%w", err).At("%s", name)
+		}
+		out = append(out, data)
+	}
+	return out, nil
+}
+
+func (a *app) printISA(result isaResult) error {
+	if err := result.Report.Print(a.Out); err != nil {
+		return err
+	}
+	if result.Emulated != nil {
+		fmt.Fprintln(a.Out)
+		return a.printEmulated(result.Emulated)
+	}
+	if result.Routes == nil {
+		return nil
+	}
+	rows := [][]string{{"ROUTE", "CASES", "WORST NMSE"}}
+	worst := 0.0
+	for _, c := range result.Routes {
+		worst = max(worst, c.Worst)
+		rows = append(rows, []string{c.Route, strconv.Itoa(c.Cases), fmt.Sprintf("%.2g", c.Worst)})
+	}
+	fmt.Fprintln(a.Out, "\nrun on the CPU, against float64 from the dequantised Q, K and V")
+	if err := a.table(rows); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.Out, "\n%d kernels, %d routes, worst NMSE %.2g\n", len(result.Kernels), len(result.Routes), worst)
+	return nil
+}
+
+func (a *app) printEmulated(r *selfcheck.Result) error {
+	if err := r.Print(a.Out); err != nil {
+		return err
+	}
+	for _, name := range r.NotRun {
+		a.note("no case launches %s", name)
+	}
+	fmt.Fprintf(a.Out, "\n%d kernels, %d routes, worst NMSE %.2g\n", len(r.Kernels), len(r.Routes), r.Worst())
+	return nil
+}
