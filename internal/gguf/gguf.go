@@ -91,12 +91,14 @@ type decoder struct {
 }
 
 func (d *decoder) read(v any) error {
-	n := binary.Size(v)
-	if err := binary.Read(d.r, binary.LittleEndian, v); err != nil {
+	buf := make([]byte, binary.Size(v))
+	n, err := io.ReadFull(d.r, buf)
+	d.offset += int64(n)
+	if err != nil {
 		return err
 	}
-	d.offset += int64(n)
-	return nil
+	_, err = binary.Decode(buf, binary.LittleEndian, v)
+	return err
 }
 
 func (d *decoder) header() (*Header, error) {
