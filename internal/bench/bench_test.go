@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bytes"
+	"context"
 	"encoding/xml"
 	"errors"
 	"flag"
@@ -9,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -96,6 +98,41 @@ func TestStored(t *testing.T) {
 		if _, err := Load(file); fault.Code(err) != fault.Usage {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestHang: a program that does not end costs its own figures and no others.
+func TestHang(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the program is a shell script")
+	}
+	defer func(d time.Duration) { patience = d }(patience)
+	patience = 200 * time.Millisecond
+	const script = `#!/bin/sh
+case "$PACKED16_PERF_SHAPES" in *,16384,*) exec sleep 600 ;; esac
+say() { echo "INSERT INTO test_backend_ops (op_name, op_params, supported, time_us, n_runs) VALUES ('$1', '$2', '1', '5.0', '1');"; }
+case "$*" in
+*none*) printf 'Backend 1/1: CUDA0\n  Device description: X\n' ;;
+*CPY*) say CPY packed16_copy_bytes=1000 ;;
+*) for c in packed16 q8_0; do say FLASH_ATTN_EXT "K=$c,V=q8_0,hs=256,nh=4,gqa=6,kv=512,nb=1"; done
+   say FLASH_ATTN_EXT "K=f16,V=f16,hs=256,nh=4,gqa=6,kv=512,nb=1" ;;
+esac
+`
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "test-backend-ops"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	sel, err := ParseShapes("nk=512,16384/nq=1/v=q8_0", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &Bench{Bin: dir, Backend: "cuda", Recipe: "cuda", Repeat: 2, Least: time.Millisecond, Within: 500 * time.Millisecond}
+	r, err := b.Run(context.Background(), Plan{Suites: []string{"attention"}, Shapes: sel})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Rows) != 2 || r.Rows[0].NK != 512 || r.Broken() == nil || !strings.Contains(r.Failed[0].Why, "ran on after") {
+		t.Errorf("%d rows, failed %+v", len(r.Rows), r.Failed)
 	}
 }
 

@@ -79,6 +79,15 @@ func (b *Bench) modelCommands(m ModelRun) []shell.Command {
 	return cmds
 }
 
+// Tokens runs llama-bench as m says and returns what it gave. Call Start first.
+func (b *Bench) Tokens(ctx context.Context, m ModelRun) ([]Tokens, *Model, error) {
+	r := &Result{}
+	if err := b.endToEnd(ctx, m, r); err != nil {
+		return nil, nil, err
+	}
+	return r.EndToEnd, r.Model, r.Broken()
+}
+
 // endToEnd runs llama-bench on every cache, repetitions interleaved.
 func (b *Bench) endToEnd(ctx context.Context, m ModelRun, r *Result) error {
 	info, err := describe(m.File)

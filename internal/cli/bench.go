@@ -61,7 +61,8 @@ single attention calls with test-backend-ops: packed16 with each V type next to
 q8_0 with the same V and to f16/f16, in one process, for a set of shapes. The suite
 model runs llama-bench with a given model on several caches and depths. The suite
 seed repeats the experiments of the document this project began with, its figures
-beside those measured; it builds a program of its own and is run alone.
+beside those measured; it builds a program of its own and is run alone. With --model it
+also repeats the document's figures of a whole model.
 
 Repetitions are interleaved; figures are medians, with the distance from the fastest
 to the slowest as their spread. Results go to JSON, a Markdown page and pictures in
@@ -93,7 +94,7 @@ one, for the suite model where no model is at hand.`,
 	f.StringVar(&o.compare, "compare", "", "compare with this stored run, a `file`")
 	f.BoolVar(&o.targets, "targets", false, "also print the project's targets and what was measured")
 	f.StringVar(&o.scalar, "no-matrix", "", "for --targets: a stored run with matrix cores off, a `file`")
-	f.StringVar(&o.model, "model", "", "GGUF `file` for the suite model")
+	f.StringVar(&o.model, "model", "", "GGUF `file` for the suites model and seed")
 	f.StringSliceVar(&o.caches, "cache", []string{"packed16/q4_0", "q8_0/q4_0", "f16/f16"}, "`K/V` types of the suite model")
 	f.IntSliceVar(&o.depths, "depth", []int{0, 4096, 16384, 32768}, "context depths of the suite model")
 	f.IntVar(&o.prompt, "prompt", 512, "prompt `tokens` of the suite model; 0 leaves the test out")
@@ -270,7 +271,7 @@ func (o *benchFlags) check() error {
 		return fault.New(fault.Usage, "--least must be from 1ms to 1m, not %s", o.least).Hintf("leave it out for 250ms")
 	case o.scalar != "" && !o.targets:
 		return fault.New(fault.Usage, "--no-matrix is for --targets").Hintf("give both")
-	case slices.Contains(o.suites, "model") && len(o.from) == 0:
+	case (slices.Contains(o.suites, "model") || o.model != "") && len(o.from) == 0:
 		return o.checkModel()
 	}
 	return nil

@@ -18,7 +18,7 @@ func (a *app) runSeed(ctx context.Context, o *benchFlags) error {
 	assets, _ := a.assets()
 	tools := run.Tools(ctx)
 	s := &seedbench.Seed{Recipe: run.Recipe, Assets: assets, Work: run.Work, NVCC: tools.NVCC.Path, Clang: tools.ROCm.Clang.Path, ROCm: tools.ROCm.Root,
-		Dir: filepath.Join(run.Work, ".dot4fa", "seed"), Bench: a.benchOf(run, o), Report: a.report}
+		Dir: filepath.Join(run.Work, ".dot4fa", "seed"), Bench: a.benchOf(run, o), Model: o.model, Report: a.report}
 	if a.dryRun {
 		cmds, err := s.Commands()
 		for _, c := range cmds {

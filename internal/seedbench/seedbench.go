@@ -33,6 +33,7 @@ import (
 	"dot4fa/internal/routes"
 	"dot4fa/internal/shell"
 	"dot4fa/internal/standin"
+	"dot4fa/internal/vram"
 )
 
 //go:embed seed.cu
@@ -48,6 +49,7 @@ type Seed struct {
 	ROCm   string // its installation
 	Dir    string // for what is built
 	Bench  *bench.Bench
+	Model  string // for the figures of whole models; empty leaves them out
 	Report *progress.Reporter
 }
 
@@ -146,7 +148,11 @@ func (s *Seed) Run(ctx context.Context) (*Result, error) {
 	if _, err := s.Commands(); err != nil { // before anything is looked for on a GPU
 		return nil, err
 	}
-	name, err := s.Bench.Start(ctx, "test-backend-ops")
+	programs := []string{"test-backend-ops"}
+	if s.Model != "" {
+		programs = append(programs, "llama-bench")
+	}
+	name, err := s.Bench.Start(ctx, programs...)
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +168,37 @@ func (s *Seed) Run(ctx context.Context) (*Result, error) {
 	if r.Packing, err = s.Bench.Packing(ctx, 512); err != nil {
 		return nil, err
 	}
-	return r, s.decode(ctx, r)
+	if err := s.decode(ctx, r); err != nil {
+		return nil, err
+	}
+	return r, s.tokens(ctx, r)
+}
+
+// tokens are the seed's figures of a whole model: prefill by length of the
+// prompt, and each of its configurations at 15,000 cells.
+func (s *Seed) tokens(ctx context.Context, r *Result) error {
+	if s.Model == "" {
+		return nil
+	}
+	packed := vram.Pair{K: "packed16", V: "q4_0"}
+	var runs []bench.ModelRun
+	for _, p := range seedPrefill {
+		runs = append(runs, bench.ModelRun{File: s.Model, Caches: []vram.Pair{packed}, Depths: []int{0}, Prompt: p.tokens})
+	}
+	decode := bench.ModelRun{File: s.Model, Depths: []int{seedContext}, Gen: 64}
+	prompt := bench.ModelRun{File: s.Model, Depths: []int{0}, Prompt: seedContext}
+	for _, c := range seedConfigs {
+		decode.Caches = append(decode.Caches, c.Pair)
+		prompt.Caches = append(prompt.Caches, c.Pair)
+	}
+	for _, m := range append(runs, prompt, decode) {
+		list, model, err := s.Bench.Tokens(ctx, m)
+		if err != nil {
+			return err
+		}
+		r.Tokens, r.Model = append(r.Tokens, list...), model
+	}
+	return nil
 }
 
 // depths and splits of decode; a split is a multiple of the recipe's chunk.

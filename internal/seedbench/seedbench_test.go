@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"dot4fa/internal/bench"
 	"dot4fa/internal/fault"
 	"dot4fa/internal/hostrun"
 	"dot4fa/internal/recipe"
@@ -165,6 +166,8 @@ func sample() *Result {
 	}
 	r.Measurements = append(r.Measurements, Measurement{"mask", "tiles by class", 2048, 2048, 2000, 1e-12}, Measurement{"mask", "every tile reads the mask", 2048, 2048, 4000, 1e-12},
 		Measurement{"stage", "Q quantization", 2048, 2048, 20, 0}, Measurement{"stage", "blockFA body", 2048, 2048, 1960, 0})
+	r.Model = &bench.Model{Name: "m", What: "made up"}
+	r.Tokens = []bench.Tokens{{Cache: "packed16/q4_0", Prompt: 512, PerSecond: 4000}, {Cache: "packed16/q4_0", Gen: 64, Depth: 15000, PerSecond: 90}}
 	r.Decode = []Split{{256, 0, 20, 0}, {256, 128, 22, 0}, {3328, 0, 190, 0}, {3328, 128, 18, 0}}
 	return r
 }

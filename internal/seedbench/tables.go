@@ -16,6 +16,7 @@ import (
 	"dot4fa/internal/bench"
 	"dot4fa/internal/fault"
 	"dot4fa/internal/page"
+	"dot4fa/internal/vram"
 )
 
 // Result is a run of the seed's experiments.
@@ -28,6 +29,9 @@ type Result struct {
 	Decode       []Split       `json:"decode"`
 	Threshold    int           `json:"threshold"` // the recipe's: cells from which decode goes split-K
 	Packing      float64       `json:"packing_us"`
+
+	Tokens []bench.Tokens `json:"tokens,omitempty"`
+	Model  *bench.Model   `json:"model,omitempty"`
 }
 
 // Split is decode of one row at one depth with one size of split.
@@ -63,6 +67,24 @@ var (
 		{"scales per DOT4, not per q8 block", "+4–18% from moving them", "scales per dot4"},
 	}
 
+	// tokens per second of the 27B model's prefill, by length of the prompt
+	seedPrefill = []struct {
+		tokens int
+		rate   float64
+	}{{512, 401}, {1024, 568}, {2048, 689}, {4096, 723}, {8192, 746}, {15000, 709}}
+
+	// its configurations: prefill and decode at 15,000 cells
+	seedConfigs = []struct {
+		vram.Pair
+		name            string
+		prefill, decode float64
+	}{
+		{vram.Pair{K: "f16", V: "q4_0"}, "Baseline q4_0 V (standard FA)", 117, 13},
+		{vram.Pair{K: "f16", V: "f16"}, "Baseline f16 V (standard FA)", 845, 29},
+		{vram.Pair{K: "packed16", V: "q4_0"}, "Packed16 + q4_0 V", 706, 23},
+		{vram.Pair{K: "q8_0", V: "q4_0"}, "not in the seed: stock cache of the same bytes", 0, 0},
+	}
+
 	// ms of a decode call by split
 	seedDecode = []struct {
 		name string
@@ -72,6 +94,7 @@ var (
 )
 
 const (
+	seedContext   = 15000
 	seedRecthist  = 1.400 // ms, its best mask variant
 	seedDot4Rate  = 191.7 // GOP/s of that
 	seedPVRate    = 766.9
@@ -132,6 +155,13 @@ func (r *Result) tables(p *page.Page) error {
 	p.Heading("Decode by split, one row, packed16/q4_0, ms of a call")
 	p.Table(r.decodeRows())
 	p.Line("%s", r.thresholdLine())
+	if r.Model != nil {
+		p.Heading("Whole model: prefill by length of the prompt, packed16/q4_0")
+		p.Line("%s: %s; the seed's: Qwen3.6-27B Q4_K_M", r.Model.Name, r.Model.What)
+		p.Table(r.prefillRows())
+		p.Heading("Whole model: by configuration, tokens per second at 15,000 cells")
+		p.Table(r.configRows())
+	}
 	return p.Err()
 }
 
@@ -306,4 +336,34 @@ func (r *Result) thresholdLine() string {
 		return fmt.Sprintf("splitting is not faster at any of these depths; the recipe splits from %d cells, the seed from 2048", r.Threshold)
 	}
 	return fmt.Sprintf("splitting is faster from %d cells on; the recipe splits from %d, the seed from 2048", slices.Min(faster), r.Threshold)
+}
+
+// tokens finds a figure of llama-bench; "–" when it is not there.
+func (r *Result) tokens(cache string, prompt, gen, depth int) string {
+	for _, t := range r.Tokens {
+		if t.Cache == cache && t.Prompt == prompt && t.Gen == gen && t.Depth == depth {
+			return fmt.Sprintf("%.1f", t.PerSecond)
+		}
+	}
+	return "–"
+}
+
+func (r *Result) prefillRows() [][]string {
+	rows := [][]string{{"Prompt tokens", "t/s", "seed: v4 recthist (t/s)"}}
+	for _, p := range seedPrefill {
+		rows = append(rows, []string{strconv.Itoa(p.tokens), r.tokens("packed16/q4_0", p.tokens, 0, 0), fmt.Sprint(p.rate)})
+	}
+	return rows
+}
+
+func (r *Result) configRows() [][]string {
+	rows := [][]string{{"Config", "cache", "Prefill", "Decode (15k ctx)", "seed: Prefill", "Decode (15k ctx)"}}
+	for _, c := range seedConfigs {
+		line := []string{c.name, c.Pair.String(), r.tokens(c.Pair.String(), seedContext, 0, 0), r.tokens(c.Pair.String(), 0, 64, seedContext), "–", "–"}
+		if c.decode > 0 {
+			line[4], line[5] = fmt.Sprint(c.prefill), fmt.Sprint(c.decode)
+		}
+		rows = append(rows, line)
+	}
+	return rows
 }
