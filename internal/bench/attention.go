@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -293,7 +292,7 @@ func (b *Bench) route(s Shape, v string) string {
 	if b.onCPU() {
 		return "cpu"
 	}
-	env, err := routes.ParseEnv(b.Kernel, os.LookupEnv)
+	env, err := routes.ParseEnv(b.Kernel, b.lookup)
 	if err != nil {
 		return "?"
 	}

@@ -263,6 +263,20 @@ func TestParseShapes(t *testing.T) {
 	}
 }
 
+// TestEnv: a program sees the recipe's environment, and what is set already wins.
+func TestEnv(t *testing.T) {
+	t.Setenv("DOT4FA_TEST_SET", "mine")
+	b := &Bench{Bin: "/b", Env: map[string]string{"DOT4FA_TEST_SET": "recipe", "DOT4FA_TEST_OTHER": "recipe"}}
+	if got, want := b.command("p", []string{"X=1"}, "a").String(), "DOT4FA_TEST_OTHER=recipe X=1 /b/p a"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	for key, want := range map[string]string{"DOT4FA_TEST_SET": "mine", "DOT4FA_TEST_OTHER": "recipe"} {
+		if got, set := b.lookup(key); got != want || !set {
+			t.Errorf("%s is %q, want %q", key, got, want)
+		}
+	}
+}
+
 func TestNames(t *testing.T) {
 	for device, want := range map[string]string{"NVIDIA H200": "nvidia-h200", "AMD Radeon RX 7900 XTX": "amd-radeon-rx-7900-xtx", "Intel(R) Xeon(R) @ 2.0GHz": "intel-r-xeon-r-2-0ghz", "路": "device"} {
 		if got := Name(device); got != want {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,8 +24,9 @@ type Bench struct {
 	Recipe  string
 	Backend recipe.Backend
 	Kernel  recipe.Kernel
-	Device  string // ggml's name of the device; empty for the backend's first
-	Commit  string // of the dot4fa that made the tree
+	Device  string            // ggml's name of the device; empty for the backend's first
+	Commit  string            // of the dot4fa that made the tree
+	Env     map[string]string // the recipe's; what the environment says already stays
 
 	Repeat int           // repetitions
 	Least  time.Duration // least time of a case in a repetition
@@ -113,7 +115,22 @@ func (b *Bench) check(programs ...string) error {
 }
 
 func (b *Bench) command(name string, env []string, args ...string) shell.Command {
-	return shell.Command{Env: env, Path: b.program(name), Args: args}
+	var own []string
+	for _, key := range slices.Sorted(maps.Keys(b.Env)) {
+		if _, set := os.LookupEnv(key); !set {
+			own = append(own, key+"="+b.Env[key])
+		}
+	}
+	return shell.Command{Env: append(own, env...), Path: b.program(name), Args: args}
+}
+
+// lookup is the environment that the programs see.
+func (b *Bench) lookup(key string) (string, bool) {
+	if v, set := os.LookupEnv(key); set {
+		return v, true
+	}
+	v, set := b.Env[key]
+	return v, set
 }
 
 // patience is how long after the time given a program may still run: one that

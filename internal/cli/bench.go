@@ -211,7 +211,7 @@ func (a *app) benchOf(run *pipeline.Run, o *benchFlags) *bench.Bench {
 		commit = l.Tool
 	}
 	return &bench.Bench{Bin: build.TreeOf(run.Work).Bin(), Recipe: a.recipe, Backend: run.Recipe.Backend, Kernel: run.Recipe.Kernel,
-		Device: o.device, Commit: commit, Repeat: o.repeat, Least: o.least, Within: o.within, Report: a.report}
+		Env: run.Recipe.Env, Device: o.device, Commit: commit, Repeat: o.repeat, Least: o.least, Within: o.within, Report: a.report}
 }
 
 // measure runs the suites. It returns where the results go; no result with
