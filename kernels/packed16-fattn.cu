@@ -91,6 +91,21 @@ struct packed16_decode_device {
     int  nsm;
 };
 
+// The device runs the matrix-tile prefill.
+static bool packed16_matrix_prefill(const int device) {
+    const int cc = ggml_cuda_info().devices[device].cc;
+#if defined(GGML_USE_HIP)
+    return amd_wmma_available(cc);
+#else
+    return GGML_CUDA_CC_IS_NVIDIA(cc) && ggml_cuda_highest_compiled_arch(cc) >= GGML_CUDA_CC_AMPERE;
+#endif // defined(GGML_USE_HIP)
+}
+
+static packed16_decision packed16_decide(const int device, packed16_shape shape, const packed16_env & env) {
+    shape.matrix_cores = packed16_matrix_prefill(device);
+    return packed16_route(shape, env);
+}
+
 // How the decode side is cut. Output bits do not depend on it.
 static void packed16_plan_decode(
         packed16_args & a, const int split, const bool asked, const int n_seq, const packed16_decode_device & dev) {
@@ -142,10 +157,10 @@ struct packed16_scratch_layout {
 };
 
 static packed16_scratch_layout packed16_place(
-        packed16_scratch & scratch, const packed16_args & a, const int n_seq, const int D, const bool prefill, const bool f16_k) {
+        packed16_scratch & scratch, const packed16_args & a, const int n_seq, const int D, const bool prefill, const bool f16_k, const int nsm_mma) {
     packed16_scratch_layout at = {};
-    // the prefill kernel reads up to a tile past the last row
-    const size_t n_rows = (size_t) n_seq*a.n_head*a.nq + (prefill ? PACKED16_BM : 0);
+    // the prefill kernels read up to a tile past the last row
+    const size_t n_rows = (size_t) n_seq*a.n_head*a.nq + (prefill ? std::max(PACKED16_BM, PACKED16_MMA_MAX_COLS) : 0);
     at.q_payload = scratch.take(n_rows*D);
     at.q_scales  = scratch.take(n_rows*(D/PACKED16_SCALE_BLOCK)*sizeof(float));
     if (f16_k) {
@@ -153,7 +168,12 @@ static packed16_scratch_layout packed16_place(
         at.packed_payload = scratch.take(n_cells*D);
         at.packed_scales  = scratch.take(n_cells*(D/PACKED16_SCALE_BLOCK)*sizeof(half));
     }
-    if (prefill) {
+    if (nsm_mma > 0) {
+        const size_t n_parts = packed16_prefill_most_parts(a, n_seq, D, nsm_mma);
+        at.classes = scratch.take(packed16_prefill_most_classes(a));
+        at.parts   = scratch.take(n_parts*D*sizeof(float));
+        at.meta    = scratch.take(n_parts*sizeof(float2));
+    } else if (prefill) {
         at.classes = scratch.take((size_t) ((a.nk + PACKED16_BN - 1)/PACKED16_BN)*((a.nq + PACKED16_BM - 1)/PACKED16_BM)*a.n_mask3);
     } else {
         const size_t n_parts = (size_t) n_seq*a.n_head_kv*a.n_units*a.nq*a.gqa;
@@ -218,8 +238,8 @@ static int packed16_most_units(const packed16_args & a, const packed16_env & env
 size_t ggml_cuda_packed16_get_alloc_size(const int device, const ggml_tensor * dst) {
     const packed16_env & env   = packed16_env_get();
     const packed16_shape shape = packed16_shape_of(dst);
-    const packed16_route_id route = packed16_route(shape, env).route;
-    if (route == PACKED16_ROUTE_REFUSED || route == PACKED16_ROUTE_UPSTREAM) {
+    const packed16_decision d   = packed16_decide(device, shape, env);
+    if (d.route == PACKED16_ROUTE_REFUSED || d.route == PACKED16_ROUTE_UPSTREAM) {
         return shape.k == PACKED16_K_PACKED ? ggml_nbytes(dst) : 0;
     }
 
@@ -231,7 +251,8 @@ size_t ggml_cuda_packed16_get_alloc_size(const int device, const ggml_tensor * d
     size_t most = 0;
     if (a.nq > PACKED16_MAX_DECODE_NQ) {
         packed16_scratch scratch = { ggml_nbytes(dst) };
-        packed16_place(scratch, a, n_seq, shape.d, true, f16_k);
+        packed16_place(scratch, a, n_seq, shape.d, true, f16_k,
+            d.variant == PACKED16_VARIANT_MMA ? ggml_cuda_info().devices[device].nsm : 0);
         most = scratch.end;
     }
     for (int nq = 1; nq <= std::min(a.nq, PACKED16_MAX_DECODE_NQ); ++nq) {
@@ -239,7 +260,7 @@ size_t ggml_cuda_packed16_get_alloc_size(const int device, const ggml_tensor * d
         b.nq      = nq;
         b.n_units = packed16_most_units(b, env, n_seq, dev);
         packed16_scratch scratch = { ggml_nbytes(dst) };
-        packed16_place(scratch, b, n_seq, shape.d, false, f16_k);
+        packed16_place(scratch, b, n_seq, shape.d, false, f16_k, 0);
         most = std::max(most, scratch.end);
     }
     return most;
@@ -255,7 +276,6 @@ static void packed16_log_refusal(const ggml_tensor * op, const packed16_decision
 }
 
 ggml_cuda_packed16_answer ggml_cuda_packed16_supports(const int device, const ggml_tensor * op) {
-    GGML_UNUSED(device);
     if (op->op == GGML_OP_PACK_K_PACKED16) {
         return packed16_supported(op, GGML_CUDA_NAME) && packed16_aligned(op->src[0], 16) && packed16_aligned(op->src[2], 16) ?
             GGML_CUDA_PACKED16_SUPPORTED : GGML_CUDA_PACKED16_REFUSED;
@@ -264,7 +284,7 @@ ggml_cuda_packed16_answer ggml_cuda_packed16_supports(const int device, const gg
         return GGML_CUDA_PACKED16_REFUSED;
     }
     const packed16_env &    env = packed16_env_get();
-    const packed16_decision d   = packed16_route(packed16_shape_of(op), env);
+    const packed16_decision d   = packed16_decide(device, packed16_shape_of(op), env);
     switch (d.route) {
         case PACKED16_ROUTE_UPSTREAM:
             return GGML_CUDA_PACKED16_NOT_OURS;
@@ -279,7 +299,7 @@ ggml_cuda_packed16_answer ggml_cuda_packed16_supports(const int device, const gg
     }
     static std::atomic<bool> said = { false };
     if (!said.exchange(true)) {
-        GGML_LOG_INFO("%s: packed16 attention: %s\n", GGML_CUDA_NAME, packed16_routes_line(env, false).c_str());
+        GGML_LOG_INFO("%s: packed16 attention: %s\n", GGML_CUDA_NAME, packed16_routes_line(env, packed16_matrix_prefill(device)).c_str());
     }
     return GGML_CUDA_PACKED16_SUPPORTED;
 }
@@ -329,7 +349,7 @@ bool ggml_cuda_packed16_flash_attn_ext(ggml_backend_cuda_context & ctx, ggml_ten
 
     const packed16_env &    env   = packed16_env_get();
     const packed16_shape    shape = packed16_shape_of(dst);
-    const packed16_decision d     = packed16_route(shape, env);
+    const packed16_decision d     = packed16_decide(ctx.device, shape, env);
     if (d.route == PACKED16_ROUTE_UPSTREAM) {
         return false;
     }
@@ -343,6 +363,9 @@ bool ggml_cuda_packed16_flash_attn_ext(ggml_backend_cuda_context & ctx, ggml_ten
     call.args    = packed16_args_of(dst);
     call.n_seq   = Q->ne[3];
     call.prefill = d.route == PACKED16_ROUTE_PREFILL;
+    call.mma     = d.variant == PACKED16_VARIANT_MMA;
+    call.nsm        = ggml_cuda_info().devices[ctx.device].nsm;
+    call.smem_limit = ggml_cuda_info().devices[ctx.device].smpbo;
     call.f16_k   = shape.k == PACKED16_K_F16;
 
     call.assume_causal = env.on(PACKED16_FLAG_BLOCKFA_ASSUME_CAUSAL);
@@ -369,7 +392,8 @@ bool ggml_cuda_packed16_flash_attn_ext(ggml_backend_cuda_context & ctx, ggml_ten
             {call.matrix_decode, ggml_cuda_info().devices[ctx.device].nsm});
     }
     packed16_scratch scratch = { ggml_nbytes(dst) };
-    const packed16_scratch_layout at = packed16_place(scratch, call.args, call.n_seq, shape.d, call.prefill, call.f16_k);
+    const packed16_scratch_layout at = packed16_place(
+        scratch, call.args, call.n_seq, shape.d, call.prefill, call.f16_k, call.mma ? call.nsm : 0);
     GGML_ASSERT(scratch.end <= ggml_cuda_packed16_get_alloc_size(ctx.device, dst));
 
     char * base = (char *) dst->data;

@@ -23,6 +23,7 @@ static void packed16_launch_prefill(const packed16_call & call, cudaStream_t str
 template <int D, typename V_t, int n_warps>
 static void packed16_launch_prefill_mma(packed16_call call, cudaStream_t stream) {
     using tile = packed16_prefill_tile<D, n_warps>;
+    static_assert(tile::bn >= 32 && tile::cols >= 64 && tile::cols <= PACKED16_MMA_MAX_COLS, "packed16: scratch is too small for this tile");
     packed16_args & a = call.args;
 
     const dim3 columns((a.nq*a.gqa + tile::cols - 1)/tile::cols, a.n_head_kv, call.n_seq);
@@ -32,7 +33,7 @@ static void packed16_launch_prefill_mma(packed16_call call, cudaStream_t stream)
             call.mask, call.classes, a.nk, a.nq, a.nbm1, a.nbm3, tile::cols, a.gqa, tile::bn, call.assume_causal);
         CUDA_CHECK(cudaGetLastError());
     }
-    a.n_units = packed16_prefill_units(a, call.n_seq, D, call.nsm, tile::cols, 8/n_warps);
+    a.n_units = packed16_prefill_units(a, call.n_seq, D, call.nsm, tile::cols, tile::bn, 8/n_warps);
     const dim3 grid(columns.x, columns.y, columns.z*a.n_units);
 #if PACKED16_DYNAMIC_SMEM
     constexpr size_t smem = sizeof(packed16_prefill_mma_smem<D, V_t, n_warps>);

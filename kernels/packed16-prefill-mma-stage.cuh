@@ -47,20 +47,38 @@ struct packed16_prefill_mma_smem {
 
 // --- V to f16 -----------------------------------------------------------------------------------------------------
 
-// The 8 values of a raw V load as halves: w[0] dims V_t::dim(l, 0..3), w[1] dims V_t::dim(l, 4..7), each product rounded once.
-// Returns whether one of them may not be finite.
-static __device__ __forceinline__ uint32_t packed16_half2_word(const half2 h) {
-    return packed16_word(__low2half(h), __high2half(h));
+static __device__ __forceinline__ half2 packed16_as_half2(const uint32_t w) {
+    half2 h;
+    memcpy(&h, &w, sizeof(h));
+    return h;
+}
+static __device__ __forceinline__ uint32_t packed16_as_word(const half2 h) {
+    uint32_t w;
+    memcpy(&w, &h, sizeof(w));
+    return w;
 }
 
-// Two bytes of x, put into the mantissas of two halves of 1024: 1024 + byte.
-static __device__ __forceinline__ uint32_t packed16_bytes_low(const uint32_t x) {
-    return (x & 0xFF) | (x & 0xFF00) << 8 | 0x64006400u;
-}
-static __device__ __forceinline__ uint32_t packed16_bytes_high(const uint32_t x) {
-    return (x >> 16 & 0xFF) | (x & 0xFF000000u) >> 8 | 0x64006400u;
+// Bytes i and j of x, put into the mantissas of two halves of 1024: 1024 + byte.
+template <int i, int j>
+static __device__ __forceinline__ uint32_t packed16_two_bytes(const uint32_t x) {
+#if defined(GGML_USE_HIP)
+    return __builtin_amdgcn_perm(0x64646464u, x, 0x04000400u | j << 16 | i);
+#elif defined(__CUDACC__)
+    return __byte_perm(x, 0x64646464u, 0x4040 | j << 8 | i);
+#else
+    return (x >> 8*i & 0xFF) | (x >> 8*j & 0xFF) << 16 | 0x64006400u;
+#endif // defined(GGML_USE_HIP)
 }
 
+// (byte - offset)*d for the four bytes of x, each product rounded once.
+static __device__ __forceinline__ uint2 packed16_scaled_bytes(const uint32_t x, const int offset, const half2 d) {
+    const half2 o = packed16_as_half2(0x64006400u + 0x10001u*offset);
+    return make_uint2(packed16_as_word(__hmul2(__hsub2(packed16_as_half2(packed16_two_bytes<0, 1>(x)), o), d)),
+                      packed16_as_word(__hmul2(__hsub2(packed16_as_half2(packed16_two_bytes<2, 3>(x)), o), d)));
+}
+
+// The 8 values of a raw V load as halves: w[0] dims V_t::dim(l, 0..3), w[1] dims V_t::dim(l, 4..7). Returns whether one of
+// them may not be finite.
 static __device__ __forceinline__ bool packed16_v_halves(const packed16_v_f16 & raw, uint2 (&w)[2]) {
     w[0] = make_uint2(raw.q.x, raw.q.y);
     w[1] = make_uint2(raw.q.z, raw.q.w);
@@ -68,25 +86,16 @@ static __device__ __forceinline__ bool packed16_v_halves(const packed16_v_f16 & 
     return ((((raw.q.x & 0x7FFF7FFFu) + 0x04000400u) | ((raw.q.y & 0x7FFF7FFFu) + 0x04000400u) |
              ((raw.q.z & 0x7FFF7FFFu) + 0x04000400u) | ((raw.q.w & 0x7FFF7FFFu) + 0x04000400u)) & 0x80008000u) != 0;
 }
-
-static __device__ __forceinline__ uint2 packed16_v_scaled(const uint32_t x, const uint32_t offset, const half2 d) {
-    const half2 o = packed16_halves(offset);
-    return make_uint2(
-        packed16_half2_word(__hmul2(__hsub2(packed16_halves(packed16_bytes_low(x)),  o), d)),
-        packed16_half2_word(__hmul2(__hsub2(packed16_halves(packed16_bytes_high(x)), o), d)));
-}
-
 static __device__ __forceinline__ bool packed16_v_halves(const packed16_v_q8_0 & raw, uint2 (&w)[2]) {
-    const half2 d = packed16_halves((uint32_t) raw.d*0x10001u);
-    w[0] = packed16_v_scaled(raw.q[0] ^ 0x80808080u, 0x64806480u, d); // 1024 + 128
-    w[1] = packed16_v_scaled(raw.q[1] ^ 0x80808080u, 0x64806480u, d);
+    const half2 d = packed16_as_half2((uint32_t) raw.d*0x10001u);
+    w[0] = packed16_scaled_bytes(raw.q[0] ^ 0x80808080u, 128, d);
+    w[1] = packed16_scaled_bytes(raw.q[1] ^ 0x80808080u, 128, d);
     return (raw.d & 0x7FFF) > 0x5FFF; // 128*d is not below 65520
 }
-
 static __device__ __forceinline__ bool packed16_v_halves(const packed16_v_q4_0 & raw, uint2 (&w)[2]) {
-    const half2 d = packed16_halves((uint32_t) raw.d*0x10001u);
-    w[0] = packed16_v_scaled(raw.q[0]      & 0x0F0F0F0Fu, 0x64086408u, d); // 1024 + 8
-    w[1] = packed16_v_scaled(raw.q[0] >> 4 & 0x0F0F0F0Fu, 0x64086408u, d);
+    const half2 d = packed16_as_half2((uint32_t) raw.d*0x10001u);
+    w[0] = packed16_scaled_bytes(raw.q[0]      & 0x0F0F0F0Fu, 8, d);
+    w[1] = packed16_scaled_bytes(raw.q[0] >> 4 & 0x0F0F0F0Fu, 8, d);
     return (raw.d & 0x7FFF) > 0x6FFF; // 8*d is not below 65520
 }
 
@@ -116,96 +125,94 @@ struct packed16_prefill_source {
     bool         v_aligned; // V rows begin on whole pieces
 };
 
+// The threads that share a cell of a tile, and the cell of a thread.
+template <int D, int n_warps>
+struct packed16_prefill_share {
+    static constexpr int of_cell = packed16_prefill_tile<D, n_warps>::threads/packed16_prefill_tile<D, n_warps>::bn;
+    int cell, part;
+
+    __device__ __forceinline__ packed16_prefill_share(const int tid) : cell((unsigned int) tid/of_cell), part((unsigned int) tid%of_cell) {}
+};
+
+// Copies `bytes` bytes of a row, its share of them per thread.
+template <int bytes, int piece, int of_cell>
+static __device__ __forceinline__ void packed16_copy_row(char * to, const char * from, const int part) {
+#pragma unroll
+    for (int i = 0; i < bytes/piece; i += of_cell) {
+        if (i + of_cell <= bytes/piece || i + part < bytes/piece) {
+            packed16_copy_async<piece>(to + (i + part)*piece, from + (i + part)*piece);
+        }
+    }
+}
+
 // Puts copies of the payload of cells k0 .. under way (AMD: makes them). Rows past the last cell repeat it: they are hidden.
 template <int D, typename V_t, int n_warps>
 static __device__ __forceinline__ void packed16_copy_k(
         packed16_prefill_mma_smem<D, V_t, n_warps> & smem, const packed16_prefill_source & from, const int buf, const int k0, const int tid) {
-    using tile = packed16_prefill_tile<D, n_warps>;
-#pragma unroll
-    for (int i0 = 0; i0 < tile::bn*(D/16); i0 += tile::threads) {
-        const int i = i0 + tid;
-        const int r = i / (D/16);
-        packed16_copy_async<16>(&smem.k[buf][r][i % (D/16)*16], from.k + (int64_t) min(k0 + r, from.nk - 1)*from.nbk1 + i % (D/16)*16);
-    }
+    const packed16_prefill_share<D, n_warps> my(tid);
+    packed16_copy_row<D, 16, my.of_cell>(smem.k[buf][my.cell], from.k + (int64_t) min(k0 + my.cell, from.nk - 1)*from.nbk1, my.part);
 }
 
 // The same for what is converted on the way: K scales, and V of a quantised type.
 template <int D, typename V_t, int n_warps>
 static __device__ __forceinline__ void packed16_copy_raw(
         packed16_prefill_mma_smem<D, V_t, n_warps> & smem, const packed16_prefill_source & from, const int buf, const int k0, const int tid) {
-    using tile = packed16_prefill_tile<D, n_warps>;
-    if (tid < tile::bn) {
-        packed16_copy_async<D/16>(&smem.ks_raw[buf][tid*(D/16)], from.ks + (int64_t) min(k0 + tid, from.nk - 1)*from.nbs1);
+    const packed16_prefill_share<D, n_warps> my(tid);
+    const int cell = min(k0 + my.cell, from.nk - 1);
+    if (my.part == 0) {
+        packed16_copy_async<D/16>(&smem.ks_raw[buf][my.cell*(D/16)], from.ks + (int64_t) cell*from.nbs1);
     }
     if constexpr (packed16_v_staging<V_t>::raw) {
-        constexpr int row   = V_t::row_bytes(D);
-        constexpr int piece = packed16_v_piece<D, V_t>();
+        constexpr int row = V_t::row_bytes(D);
+        char *        to  = &smem.v_raw[buf][my.cell*row];
+        const char *  src = from.v + (int64_t) cell*from.nbv1;
         if (from.v_aligned) {
-#pragma unroll
-            for (int i0 = 0; i0 < tile::bn*(row/piece); i0 += tile::threads) {
-                const int i = i0 + tid;
-                const int r = i / (row/piece);
-                if (i0 + tile::threads <= tile::bn*(row/piece) || i < tile::bn*(row/piece)) {
-                    packed16_copy_async<piece>(&smem.v_raw[buf][i*piece],
-                        from.v + (int64_t) min(k0 + r, from.nk - 1)*from.nbv1 + i % (row/piece)*piece);
-                }
-            }
+            packed16_copy_row<row, packed16_v_piece<D, V_t>(), my.of_cell>(to, src, my.part);
         } else {
-            for (int i = tid; i < tile::bn*(row/2); i += tile::threads) {
-                const int r = i / (row/2);
-                *(uint16_t *) &smem.v_raw[buf][2*i] =
-                    *(const uint16_t *) (from.v + (int64_t) min(k0 + r, from.nk - 1)*from.nbv1 + i % (row/2)*2);
+#pragma unroll 1
+            for (int i = my.part; i < row/2; i += my.of_cell) {
+                ((uint16_t *) to)[i] = ((const uint16_t *) src)[i];
             }
         }
     }
 }
 
 // V of type f16 needs no conversion: straight to its place.
-template <int D, int n_warps>
-static __device__ __forceinline__ void packed16_copy_v(
-        packed16_prefill_mma_smem<D, packed16_v_f16, n_warps> & smem, const packed16_prefill_source & from, const int buf, const int k0, const int tid) {
-#if PACKED16_MMA_ASYNC
-    using tile = packed16_prefill_tile<D, n_warps>;
-#pragma unroll
-    for (int i0 = 0; i0 < tile::bn*(D/8); i0 += tile::threads) {
-        const int i = i0 + tid;
-        const int r = i / (D/8);
-        packed16_copy_async<16>(&smem.v[buf].v[r][i % (D/8)*8], from.v + (int64_t) min(k0 + r, from.nk - 1)*from.nbv1 + i % (D/8)*16);
-    }
-#else
-    GGML_UNUSED_VARS(smem, from, buf, k0, tid);
-#endif // PACKED16_MMA_ASYNC
-}
 template <int D, typename V_t, int n_warps>
 static __device__ __forceinline__ void packed16_copy_v(
-        packed16_prefill_mma_smem<D, V_t, n_warps> &, const packed16_prefill_source &, const int, const int, const int) {}
+        packed16_prefill_mma_smem<D, V_t, n_warps> & smem, const packed16_prefill_source & from, const int buf, const int k0, const int tid) {
+#if PACKED16_MMA_ASYNC
+    if constexpr (!packed16_v_staging<V_t>::raw) {
+        const packed16_prefill_share<D, n_warps> my(tid);
+        packed16_copy_row<2*D, 16, my.of_cell>((char *) smem.v[buf].v[my.cell], from.v + (int64_t) min(k0 + my.cell, from.nk - 1)*from.nbv1, my.part);
+    }
+#endif // PACKED16_MMA_ASYNC
+    GGML_UNUSED_VARS(smem, from, buf, k0, tid);
+}
 
 // Zeroes what is not finite in the pieces of an f16 V that this thread copied, once they have landed.
-template <int D, int n_warps>
-static __device__ __forceinline__ void packed16_check_v(
-        packed16_prefill_mma_smem<D, packed16_v_f16, n_warps> & smem, const int buf, const int slot, const int tid) {
-#if PACKED16_MMA_ASYNC
-    using tile = packed16_prefill_tile<D, n_warps>;
-#pragma unroll
-    for (int i0 = 0; i0 < tile::bn*(D/8); i0 += tile::threads) {
-        const int i = i0 + tid;
-        const int r = i / (D/8);
-        packed16_v_f16 raw;
-        raw.q = *(const uint4 *) &smem.v[buf].v[r][i % (D/8)*8];
-        uint2 w[2];
-        if (packed16_v_halves(raw, w)) {
-            packed16_zero_bad(w);
-            *(uint4 *) &smem.v[buf].v[r][i % (D/8)*8] = make_uint4(w[0].x, w[0].y, w[1].x, w[1].y);
-            atomicOr(&smem.bad[slot][r/32], 1u << r%32);
-        }
-    }
-#else
-    GGML_UNUSED_VARS(smem, buf, slot, tid);
-#endif // PACKED16_MMA_ASYNC
-}
 template <int D, typename V_t, int n_warps>
 static __device__ __forceinline__ void packed16_check_v(
-        packed16_prefill_mma_smem<D, V_t, n_warps> &, const int, const int, const int) {}
+        packed16_prefill_mma_smem<D, V_t, n_warps> & smem, const int buf, const int slot, const int tid) {
+#if PACKED16_MMA_ASYNC
+    if constexpr (!packed16_v_staging<V_t>::raw) {
+        const packed16_prefill_share<D, n_warps> my(tid);
+#pragma unroll
+        for (int i = my.part; i < D/8; i += my.of_cell) {
+            uint4 * at = (uint4 *) smem.v[buf].v[my.cell] + i;
+            packed16_v_f16 raw;
+            raw.q = *at;
+            uint2 w[2];
+            if (packed16_v_halves(raw, w)) {
+                packed16_zero_bad(w);
+                *at = make_uint4(w[0].x, w[0].y, w[1].x, w[1].y);
+                atomicOr(&smem.bad[slot][my.cell/32], 1u << my.cell%32);
+            }
+        }
+    }
+#endif // PACKED16_MMA_ASYNC
+    GGML_UNUSED_VARS(smem, buf, slot, tid);
+}
 
 // Turns the raw bytes of cells k0 .. into f32 scales and f16 values; from memory where nothing was copied before.
 template <int D, typename V_t, int n_warps>
@@ -213,25 +220,23 @@ static __device__ __forceinline__ void packed16_convert(
         packed16_prefill_mma_smem<D, V_t, n_warps> & smem, const packed16_prefill_source & from,
         const int buf, const int slot, const int k0, const int tid) {
     using tile = packed16_prefill_tile<D, n_warps>;
+    {
+        const int r  = (unsigned int) tid % tile::bn; // a warp reads a row per lane, and writes neighbouring words
+        const int at = r/PACKED16_MMA_M*PACKED16_MMA_M + packed16_mma_c<float>::place(r % PACKED16_MMA_M);
+        const char * row = PACKED16_MMA_ASYNC ? &smem.ks_raw[buf][r*(D/16)] : from.ks + (int64_t) min(k0 + r, from.nk - 1)*from.nbs1;
 #pragma unroll
-    for (int i0 = 0; i0 < tile::bn*(D/64); i0 += tile::threads) { // two scales
-        const int i = i0 + tid;
-        const int r = i % tile::bn; // a warp reads a row per lane, and writes neighbouring words
-        const int b = i / tile::bn;
-        if (i0 + tile::threads <= tile::bn*(D/64) || i < tile::bn*(D/64)) {
-            const char *   row = PACKED16_MMA_ASYNC ? &smem.ks_raw[buf][r*(D/16)] : from.ks + (int64_t) min(k0 + r, from.nk - 1)*from.nbs1;
-            const uint32_t s   = ((const uint32_t *) row)[b];
-            const int      at  = r/PACKED16_MMA_M*PACKED16_MMA_M + packed16_mma_c<float>::place(r % PACKED16_MMA_M);
+        for (int b = (unsigned int) tid / tile::bn; b < D/64; b += tile::threads/tile::bn) { // two scales
+            const uint32_t s = ((const uint32_t *) row)[b];
             smem.ks[buf][2*b + 0][at] = packed16_half_bits(s & 0xFFFF);
             smem.ks[buf][2*b + 1][at] = packed16_half_bits(s >> 16);
         }
     }
     if constexpr (packed16_v_staging<V_t>::raw || !PACKED16_MMA_ASYNC) {
-#pragma unroll 2
-        for (int i = tid; i < tile::bn/2*(D/8); i += tile::threads) { // two cells, eight dimensions
-            const int pair = i / (D/8);
-            const int l    = i % (D/8);
+        const int l = (unsigned int) tid % (D/8);
+#pragma unroll
+        for (int pair = (unsigned int) tid / (D/8); pair < tile::bn/2; pair += tile::threads/(D/8)) { // two cells, eight dimensions
             uint2 w[2][2];
+            bool  bad = false;
 #pragma unroll
             for (int r = 0; r < 2; ++r) {
                 V_t raw;
@@ -240,7 +245,11 @@ static __device__ __forceinline__ void packed16_convert(
                 } else {
                     raw.load(from.v + (int64_t) min(k0 + 2*pair + r, from.nk - 1)*from.nbv1, l);
                 }
-                if (packed16_v_halves(raw, w[r])) {
+                bad = packed16_v_halves(raw, w[r]) || bad;
+            }
+            if (bad) {
+#pragma unroll
+                for (int r = 0; r < 2; ++r) {
                     if (packed16_zero_bad(w[r])) {
                         atomicOr(&smem.bad[slot][(2*pair + r)/32], 1u << (2*pair + r)%32);
                     }

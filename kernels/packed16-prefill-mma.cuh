@@ -25,7 +25,7 @@
 // 128 fma for scales, 8 exp2, about 40 to make V f16 (a warp's share) and 50 for the rest of the softmax.
 // RDNA3: 16 v_wmma (iu8) and 16 v_wmma (f16), the arithmetic floor.
 //
-// Weights are kept times 2^10, so that f16 holds small ones; l carries the same factor. A hidden cell has weight 0, and
+// A hidden cell has weight 0, and
 // 0*NaN must not leak: staging replaces values of V that are not finite in f16 by 0 and notes their cells; those, if any,
 // are then added in f32 for the columns that give them a weight.
 //
@@ -35,18 +35,10 @@
 #include "packed16-prefill-mma-stage.cuh"
 #include "packed16-prefill-plan.cuh"
 
+// Weights are relative to a reference per column, 2^10 at most when that was taken. It follows the largest logit only when a
+// weight exceeds 2^14: f16 holds that, and most tiles need no exchange between lanes and leave the result as it is.
 #define PACKED16_MMA_WEIGHT_LOG2 10.0f
-
-// A struct in shared memory: more than 48 KiB have to be asked for at the launch on NVIDIA.
-#if defined(__CUDACC__) && !defined(GGML_USE_HIP)
-#define PACKED16_SHARED(type, name)                              \
-    extern __shared__ uint4 packed16_dynamic_smem[];             \
-    type & name = *(type *) packed16_dynamic_smem
-#define PACKED16_DYNAMIC_SMEM 1
-#else
-#define PACKED16_SHARED(type, name) __shared__ type name
-#define PACKED16_DYNAMIC_SMEM 0
-#endif // defined(__CUDACC__) && !defined(GGML_USE_HIP)
+#define PACKED16_MMA_GROWTH_LOG2 4.0f
 
 // x to 22 significant bits, so that 1.5*2^23*x is exact.
 static __device__ __forceinline__ float packed16_round_22(const float x) {
@@ -57,10 +49,11 @@ static __device__ __forceinline__ float packed16_round_22(const float x) {
 template <int D, int n_warps>
 using packed16_prefill_s = packed16_mma_c<float>[packed16_prefill_tile<D, n_warps>::mt][packed16_prefill_tile<D, n_warps>::nt];
 
-// s[m][n] = logits of cells 16*m .. of K tile `buf` against the columns of this warp.
+// s[m][n] = from + logits of cells 16*m .. of K tile `buf` against the columns of this warp.
 template <int D, typename V_t, int n_warps>
 static __device__ __forceinline__ void packed16_prefill_logits(
-        packed16_prefill_s<D, n_warps> & s, const packed16_prefill_mma_smem<D, V_t, n_warps> & smem, const int buf,
+        packed16_prefill_s<D, n_warps> & s, const float (&from)[packed16_prefill_tile<D, n_warps>::nt][packed16_mma_c<float>::n_cols],
+        const packed16_prefill_mma_smem<D, V_t, n_warps> & smem, const int buf,
         const int * __restrict__ Q, const float * __restrict__ Q_scales, const int warp_col, const int lane) {
     using tile = packed16_prefill_tile<D, n_warps>;
     using c_t  = packed16_mma_c<float>;
@@ -76,7 +69,7 @@ static __device__ __forceinline__ void packed16_prefill_logits(
         for (int n = 0; n < tile::nt; ++n) {
 #pragma unroll
             for (int r = 0; r < c_t::n; ++r) {
-                s[m][n].x[r] = 0.0f;
+                s[m][n].x[r] = from[n][r % c_t::n_cols];
             }
         }
     }
@@ -183,14 +176,8 @@ static __global__ void PACKED16_LAUNCH_BOUNDS(n_warps*WARP_SIZE, 4, n_warps == 8
     if (classes) {
         classes += ((int64_t) slice*gridDim.x + blockIdx.x)*n_tiles;
     }
-    const auto kind_of = [=](const int t) {
-        return t >= t_end ? PACKED16_TILE_DEAD : classes ? classes[t] : mask || (t + 1)*tile::bn > args.nk ? PACKED16_TILE_MIXED : PACKED16_TILE_FULL;
-    };
-    const auto next = [=](int t) { // the first tile from t on that is not dead
-        while (t < t_end && kind_of(t) == PACKED16_TILE_DEAD) {
-            ++t;
-        }
-        return t;
+    const auto kind_of = [=](const int t) -> int {
+        return t >= t_end ? PACKED16_TILE_FULL : classes ? classes[t] : mask || (t + 1)*tile::bn > args.nk ? PACKED16_TILE_MIXED : PACKED16_TILE_FULL;
     };
 
     const int64_t first_row = ((int64_t) seq*args.n_head_kv + kv)*n_cols + col0;
@@ -208,68 +195,96 @@ static __global__ void PACKED16_LAUNCH_BOUNDS(n_warps*WARP_SIZE, 4, n_warps == 8
 #endif // PACKED16_MMA_ASYNC
 
     c_t   o[D/PACKED16_MMA_M][tile::nt] = {};
-    float m[tile::nt][c_t::n_cols];
-    float l[tile::nt][c_t::n_cols] = {}; // of this lane's cells
+    float neg[tile::nt][c_t::n_cols];      // minus the reference that a column's weights are relative to
+    bool  fresh[tile::nt][c_t::n_cols];    // no cell was seen yet: the reference is an arbitrary one
+    float l[tile::nt][c_t::n_cols] = {};   // of this lane's cells
 #pragma unroll
     for (int n = 0; n < tile::nt; ++n) {
 #pragma unroll
         for (int j = 0; j < c_t::n_cols; ++j) {
-            m[n][j] = PACKED16_MAX_FLOOR;
+            neg[n][j]   = 0.0f;
+            fresh[n][j] = true;
         }
     }
 
-    int t  = next((int) ((int64_t) n_tiles*unit/args.n_units)); // the tile in hand, and the one after it
-    int t1 = next(t + 1);
+    // The tile in hand and the two after it that are not dead, and their kinds; from t_end on all count as full.
+    struct walk {
+        int t[3], kind[3];
+    } w;
+    w.t[0] = (int) ((int64_t) n_tiles*unit/args.n_units) - 1;
+#pragma unroll
+    for (int j = 0; j < 3; ++j) {
+        w.t[j] = (j > 0 ? w.t[j - 1] : w.t[0]) + 1;
+        while ((w.kind[j] = kind_of(w.t[j])) == PACKED16_TILE_DEAD) {
+            ++w.t[j];
+        }
+    }
     for (int i = tid; i < 3*(tile::bn/32); i += tile::threads) {
         smem.bad[i/(tile::bn/32)][i%(tile::bn/32)] = 0;
     }
 #if PACKED16_MMA_ASYNC
-    packed16_copy_k  (smem, from, 0, t*tile::bn, tid);
-    packed16_copy_v  (smem, from, 0, t*tile::bn, tid);
-    packed16_copy_raw(smem, from, 0, t*tile::bn, tid);
+    packed16_copy_k  (smem, from, 0, w.t[0]*tile::bn, tid);
+    packed16_copy_v  (smem, from, 0, w.t[0]*tile::bn, tid);
+    packed16_copy_raw(smem, from, 0, w.t[0]*tile::bn, tid);
     packed16_copy_commit();
-    packed16_copy_raw(smem, from, 1, t1*tile::bn, tid);
+    packed16_copy_raw(smem, from, 1, w.t[1]*tile::bn, tid);
     packed16_copy_commit();
     packed16_copy_wait<1>();
     __syncthreads();
-    packed16_convert(smem, from, 0, 0, t*tile::bn, tid);
+    packed16_convert(smem, from, 0, 0, w.t[0]*tile::bn, tid);
 #endif // PACKED16_MMA_ASYNC
 
+    int buf = 0, slot = 0;
 #pragma unroll 1
-    for (int i = 0; t < t_end; ++i) {
-        const int buf  = PACKED16_MMA_ASYNC ? i % 2 : 0;
-        const int slot = i % 3;
-        const int k0   = t*tile::bn;
-        const int kind = kind_of(t);
+    while (w.t[0] < t_end) {
+        const int k0    = w.t[0]*tile::bn;
+        const int kind  = w.kind[0];
+        const int mine  = buf;
+        const int bad   = slot;
+        const int slot1 = slot == 2 ? 0 : slot + 1;
+        const int ahead = kind_of(w.t[2] + 1); // on its way while this tile is worked on
 #if PACKED16_MMA_ASYNC
         // K of this tile and the raw bytes of the next one have landed; no warp reads the tile before this one any more.
         packed16_copy_wait<0>();
         packed16_check_v(smem, buf, slot, tid);
         __syncthreads();
-        const int t2 = next(t1 + 1);
-        packed16_copy_k  (smem, from, 1 - buf, t1*tile::bn, tid);
-        packed16_copy_v  (smem, from, 1 - buf, t1*tile::bn, tid);
-        packed16_copy_raw(smem, from, buf,     t2*tile::bn, tid);
+        packed16_copy_k  (smem, from, 1 - buf, w.t[1]*tile::bn, tid);
+        packed16_copy_v  (smem, from, 1 - buf, w.t[1]*tile::bn, tid);
+        packed16_copy_raw(smem, from, buf,     w.t[2]*tile::bn, tid);
         packed16_copy_commit();
-        packed16_convert (smem, from, 1 - buf, (i + 1)%3, t1*tile::bn, tid);
+        // Half of the warps make the next V f16 before their products, half after them: a scheduler has one of each, so that
+        // vector and matrix units are not all busy, or idle, at once.
+        const int  k1    = w.t[1]*tile::bn;
+        const bool early = warp < n_warps/2 || !busy;
+        if (early) {
+            packed16_convert(smem, from, 1 - buf, slot1, k1, tid);
+        }
+        buf = 1 - buf;
 #else
         __syncthreads();
-        const int t2 = next(t1 + 1);
         packed16_copy_k  (smem, from, buf, k0, tid);
         packed16_convert (smem, from, buf, slot, k0, tid);
         __syncthreads();
 #endif // PACKED16_MMA_ASYNC
         if (tid < tile::bn/32) {
-            smem.bad[(i + 2)%3][tid] = 0;
+            smem.bad[slot1 == 2 ? 0 : slot1 + 1][tid] = 0;
         }
-        t  = t1;
-        t1 = t2;
+        slot = slot1;
+        w.t[0] = w.t[1];
+        w.t[1] = w.t[2];
+        w.t[2] = w.t[2] + 1;
+        w.kind[0] = w.kind[1];
+        w.kind[1] = w.kind[2];
+        w.kind[2] = ahead;
+        while (w.kind[2] == PACKED16_TILE_DEAD) {
+            w.kind[2] = kind_of(++w.t[2]);
+        }
         if (!busy) {
             continue;
         }
 
         packed16_prefill_s<D, n_warps> s;
-        packed16_prefill_logits<D, V_t, n_warps>(s, smem, buf, Q, Q_scales, warp_col, lane);
+        packed16_prefill_logits<D, V_t, n_warps>(s, neg, smem, mine, Q, Q_scales, warp_col, lane);
 
         if (kind == PACKED16_TILE_MIXED) {
 #pragma unroll
@@ -295,39 +310,47 @@ static __global__ void PACKED16_LAUNCH_BOUNDS(n_warps*WARP_SIZE, 4, n_warps == 8
             }
         }
 
-        float a[tile::nt][c_t::n_cols];
+        float top[tile::nt][c_t::n_cols];
         bool  grown = false;
 #pragma unroll
         for (int n = 0; n < tile::nt; ++n) {
 #pragma unroll
             for (int j = 0; j < c_t::n_cols; ++j) {
-                float top = m[n][j];
+                top[n][j] = s[0][n].x[j];
 #pragma unroll
                 for (int mi = 0; mi < tile::mt; ++mi) {
 #pragma unroll
                     for (int r = j; r < c_t::n; r += c_t::n_cols) {
-                        top = fmaxf(top, s[mi][n].x[r]);
+                        top[n][j] = fmaxf(top[n][j], s[mi][n].x[r]);
                     }
                 }
-                top = packed16_mma_over_rows(top, [](const float x, const float y) { return fmaxf(x, y); });
-                a[n][j] = packed16_exp2(m[n][j] - top);
-                m[n][j] = top;
-                grown   = grown || a[n][j] != 1.0f;
-                const float ref = top - PACKED16_MMA_WEIGHT_LOG2;
-                float sum = 0.0f;
-#pragma unroll
-                for (int mi = 0; mi < tile::mt; ++mi) {
-#pragma unroll
-                    for (int r = j; r < c_t::n; r += c_t::n_cols) {
-                        float & x = s[mi][n].x[r];
-                        x = packed16_exp2(x - ref);
-                        sum += x;
-                    }
-                }
-                l[n][j] = fmaf(l[n][j], a[n][j], sum);
+                grown = grown || fresh[n][j] || top[n][j] > PACKED16_MMA_WEIGHT_LOG2 + PACKED16_MMA_GROWTH_LOG2;
             }
         }
-        if (__any_sync(0xFFFFFFFF, grown)) {
+        if (__any_sync(0xFFFFFFFF, grown)) { // a column has a new reference
+            float a[tile::nt][c_t::n_cols];
+#pragma unroll
+            for (int n = 0; n < tile::nt; ++n) {
+#pragma unroll
+                for (int j = 0; j < c_t::n_cols; ++j) {
+                    const float most = packed16_mma_over_rows(top[n][j], [](const float x, const float y) { return fmaxf(x, y); });
+                    // up to the largest logit, down to it only from the reference that a column begins with
+                    const bool  seen = most > 0.5f*PACKED16_LOGIT_DEAD;
+                    const float by   = !seen ? 0.0f : fresh[n][j] ? most - PACKED16_MMA_WEIGHT_LOG2 : fmaxf(most - PACKED16_MMA_WEIGHT_LOG2, 0.0f);
+                    a[n][j]     = packed16_exp2(-by);
+                    a[n][j]     = fresh[n][j] ? 0.0f : a[n][j];
+                    fresh[n][j] = fresh[n][j] && !seen;
+                    neg[n][j]  -= by;
+                    l[n][j]    *= a[n][j];
+#pragma unroll
+                    for (int mi = 0; mi < tile::mt; ++mi) {
+#pragma unroll
+                        for (int r = j; r < c_t::n; r += c_t::n_cols) {
+                            s[mi][n].x[r] -= by;
+                        }
+                    }
+                }
+            }
 #pragma unroll
             for (int d = 0; d < D/PACKED16_MMA_M; ++d) {
 #pragma unroll
@@ -337,6 +360,22 @@ static __global__ void PACKED16_LAUNCH_BOUNDS(n_warps*WARP_SIZE, 4, n_warps == 8
                         o[d][n].x[r] *= a[n][r % c_t::n_cols];
                     }
                 }
+            }
+        }
+#pragma unroll
+        for (int n = 0; n < tile::nt; ++n) {
+#pragma unroll
+            for (int j = 0; j < c_t::n_cols; ++j) {
+                float sum = 0.0f;
+#pragma unroll
+                for (int mi = 0; mi < tile::mt; ++mi) {
+#pragma unroll
+                    for (int r = j; r < c_t::n; r += c_t::n_cols) {
+                        s[mi][n].x[r] = packed16_exp2(s[mi][n].x[r]);
+                        sum += s[mi][n].x[r];
+                    }
+                }
+                l[n][j] += sum;
             }
         }
 
@@ -350,7 +389,7 @@ static __global__ void PACKED16_LAUNCH_BOUNDS(n_warps*WARP_SIZE, 4, n_warps == 8
 #pragma unroll
             for (int d = 0; d < D/PACKED16_MMA_M; ++d) {
                 packed16_mma_a v;
-                smem.v[buf].load(v, d*PACKED16_MMA_M, mi*PACKED16_MMA_M, lane);
+                smem.v[mine].load(v, d*PACKED16_MMA_M, mi*PACKED16_MMA_M, lane);
 #pragma unroll
                 for (int n = 0; n < tile::nt; ++n) {
                     packed16_mma_f16(o[d][n], v, p[n], lane);
@@ -360,10 +399,10 @@ static __global__ void PACKED16_LAUNCH_BOUNDS(n_warps*WARP_SIZE, 4, n_warps == 8
 
 #pragma unroll
         for (int mi = 0; mi < tile::mt; ++mi) {
-            unsigned int bad = smem.bad[slot][mi/2] >> mi%2*16 & 0xFFFF;
+            unsigned int cells = smem.bad[bad][mi/2] >> mi%2*16 & 0xFFFF;
 #pragma unroll 1
-            for (; bad; bad &= bad - 1) {
-                const int    row  = __ffs((int) bad) - 1;
+            for (; cells; cells &= cells - 1) {
+                const int    row  = __ffs((int) cells) - 1;
                 const char * cell = from.v + (int64_t) min(k0 + mi*PACKED16_MMA_M + row, args.nk - 1)*args.nbv1;
                 float p[tile::nt][c_t::n_cols];
 #pragma unroll
@@ -386,6 +425,11 @@ static __global__ void PACKED16_LAUNCH_BOUNDS(n_warps*WARP_SIZE, 4, n_warps == 8
                 }
             }
         }
+#if PACKED16_MMA_ASYNC
+        if (!early) {
+            packed16_convert(smem, from, buf, slot, k1, tid);
+        }
+#endif // PACKED16_MMA_ASYNC
     }
 
     if (!busy) {
@@ -399,7 +443,7 @@ static __global__ void PACKED16_LAUNCH_BOUNDS(n_warps*WARP_SIZE, 4, n_warps == 8
             const int head = kv*args.gqa + col % args.gqa;
 
             float   sum   = packed16_mma_over_rows(l[n][j], [](const float x, const float y) { return x + y; });
-            float   top   = m[n][j] - PACKED16_MMA_WEIGHT_LOG2;
+            float   top   = fresh[n][j] ? PACKED16_MAX_FLOOR : -neg[n][j];
             float   scale = 1.0f;
             float * out   = dst + (((int64_t) seq*args.nq + col/args.gqa)*args.n_head + head)*D;
             if (args.n_units > 1) {

@@ -12,9 +12,10 @@ import (
 )
 
 // Canonical is the call of the shape the kernels are tuned for: packed16 K,
-// q4_0 V, head size 256, six query heads per KV head, aligned, f16 mask.
+// q4_0 V, head size 256, six query heads per KV head, aligned, f16 mask, on a
+// device with matrix cores, as every GPU of the recipes has.
 func Canonical(nq, nk int) Shape {
-	return Shape{K: "packed16", V: "q4_0", NQ: nq, NK: nk, D: 256, DV: 256, GQA: 6}
+	return Shape{K: "packed16", V: "q4_0", NQ: nq, NK: nk, D: 256, DV: 256, GQA: 6, MatrixCores: true}
 }
 
 // PrintTable writes the table of routes in force under env, the prefill
@@ -30,7 +31,7 @@ func PrintTable(w io.Writer, k recipe.Kernel, env Env, asJSON bool) error {
 			refusals = append(refusals, refusal{r.Text, r.Instead})
 		}
 		return writeJSON(w, map[string]any{
-			"routes": Table(k), "variants": Variants(), "reasons": refusals, "line": Line(k, env, false),
+			"routes": Table(k), "variants": Variants(), "reasons": refusals, "line": Line(k, env, true),
 			"splitk": env.on(flagSplitK), "splitk_threshold": env.value[flagThreshold], "split_size": env.value[flagSplitSize],
 		})
 	}
@@ -44,7 +45,11 @@ func PrintTable(w io.Writer, k recipe.Kernel, env Env, asJSON bool) error {
 	}
 	fmt.Fprintln(w, "\nprefill kernels, auto takes the first that the device runs:")
 	for _, v := range Variants() {
-		fmt.Fprintf(w, "  %s: %s\n", v.Name, v.Doc)
+		on := ""
+		if v.MatrixCores {
+			on = " (sm_80 and newer, RDNA3, RDNA4)"
+		}
+		fmt.Fprintf(w, "  %s%s: %s\n", v.Name, on, v.Doc)
 	}
 	fmt.Fprintln(w, "\nA packed16 K takes no route, and the context is not created, when")
 	for _, r := range Reasons(k) {
@@ -56,17 +61,24 @@ func PrintTable(w io.Writer, k recipe.Kernel, env Env, asJSON bool) error {
 	return err
 }
 
-// PrintRoute writes the route that s takes under env, and why.
+// PrintRoute writes the route that s takes under env, and why; and what a
+// device without matrix cores does where that differs.
 func PrintRoute(w io.Writer, s Shape, k recipe.Kernel, env Env, asJSON bool) error {
 	d := Route(s, k, env)
+	plain := s
+	plain.MatrixCores = false
+	other := Route(plain, k, env)
 	if !asJSON {
-		_, err := fmt.Fprintln(w, d.Why(k))
+		if _, err := fmt.Fprintln(w, d.Why(k)); err != nil || other == d {
+			return err
+		}
+		_, err := fmt.Fprintf(w, "without matrix cores: %s\n", other.Why(k))
 		return err
 	}
 	name, why, _ := strings.Cut(d.Why(k), ": ")
 	return writeJSON(w, map[string]any{
 		"k": s.K, "v": s.V, "nq": s.NQ, "nk": s.NK, "d": s.D, "gqa": s.GQA,
-		"route": name, "why": why, "variant": d.Variant, "split": d.Split, "refused": d.Route == Refused,
+		"route": name, "why": why, "variant": d.Variant, "variant_without_matrix_cores": other.Variant, "split": d.Split, "refused": d.Route == Refused,
 	})
 }
 

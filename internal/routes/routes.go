@@ -47,6 +47,7 @@ type Variant struct {
 // first one that the device runs.
 func Variants() []Variant {
 	return []Variant{
+		{VariantMMA, true, "int8 QK and f16 PV on matrix instructions, masks by exact tile class, shares of the cells where columns are few"},
 		{VariantDot4, false, "int8 dot products on the vector units, masks by exact tile class, one launch"},
 	}
 }
