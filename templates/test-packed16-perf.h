@@ -6,6 +6,8 @@
 //   PACKED16_PERF_SHAPES  "D,n_head_kv,gqa,nk,nq;..." instead of the shapes below
 //   PACKED16_PERF_CACHES  "K/V,..." instead of the pairs below, timed in this order
 //   PACKED16_PERF_MS      least time of a case in ms instead of a second, in graphs of at most 1000 calls
+//   PACKED16_PERF_CALLS   so many times the calls in a graph that upstream would put there: what a graph itself costs is
+//                         then little beside them on a fast GPU
 //   PACKED16_PERF_WARM    untimed runs of each graph. On a GPU the second one captures it, which a program that generates
 //                         text does once for thousands of replays: with 2, the time is that of a replay
 
@@ -38,7 +40,11 @@ struct test_packed16_perf : public test_flash_attn_packed16 {
     // decides the calls in a graph, and nothing else that is used
     uint64_t op_flops(ggml_tensor * t) override {
         const uint64_t flops = test_flash_attn_packed16::op_flops(t);
-        return getenv("PACKED16_PERF_MS") ? std::max<uint64_t>(flops, 100*1000*1000) : flops;
+        if (!getenv("PACKED16_PERF_MS")) {
+            return flops;
+        }
+        const int calls = getenv("PACKED16_PERF_CALLS") ? std::max(1, atoi(getenv("PACKED16_PERF_CALLS"))) : 1;
+        return std::max<uint64_t>(flops/calls, 100*1000*1000);
     }
 
   private:

@@ -43,13 +43,14 @@ func (b *Bench) env(g group, caches []vram.Pair) []string {
 		"PACKED16_PERF_CACHES="+strings.Join(names, ","))
 }
 
-// timeEnv asks for the time of a replayed graph: on a GPU the second run captures it.
+// timeEnv asks for the time of a call in a replayed graph: on a GPU the second
+// run captures it, and it is long enough that its launch costs little.
 func (b *Bench) timeEnv(least time.Duration) []string {
-	warm := "2"
-	if b.onCPU() {
-		warm = "0"
+	env := []string{"PACKED16_PERF_MS=" + strconv.FormatInt(least.Milliseconds(), 10)}
+	if !b.onCPU() {
+		env = append(env, "PACKED16_PERF_WARM=2", "PACKED16_PERF_CALLS=10")
 	}
-	return []string{"PACKED16_PERF_MS=" + strconv.FormatInt(least.Milliseconds(), 10), "PACKED16_PERF_WARM=" + warm}
+	return env
 }
 
 func (b *Bench) onCPU() bool { return b.Backend == recipe.CPU || b.Device == "CPU" }
