@@ -28,11 +28,13 @@ func (a *app) verify() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "verify",
 		Short: "Check what was built: its op tests, its cache's states, and the quality of its predictions",
-		Long: `Runs three parts on the build of the recipe, in this order:
+		Long: `Runs four parts for the build of the recipe, in this order:
 
   ops      the cases of test-backend-ops for packing and packed16 attention, on
            every backend, the CPU too
   state    test-packed16-state: states saved, restored, copied, refused
+  depth    the error of one attention call for 256 to 131,072 cells, computed from
+           the model of the format: it says nothing of the build
   quality  how far the predictions of a model move from those with an f16/f16
            cache: mean KL divergence for each pair of types and each context, and
            by position in the context
@@ -47,7 +49,7 @@ The small model kjv-d256-gqa6-f16.gguf and kjv-heldout.txt are taken from
 data/ or ../shared/data/ where they are there. Nothing is downloaded.`,
 		Example: `  dot4fa verify --recipe cpu
   dot4fa verify --model MODEL.gguf --text TEXT --ctx 512,2048,8192 --chunks 4
-  dot4fa verify --skip ops,state --types packed16/f16,packed16/q4_0 --svg kld.svg
+  dot4fa verify --skip ops,state,depth --types packed16/f16,packed16/q4_0 --svg kld.svg
   dot4fa verify --quick --json`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.runVerify(cmd, f) },
 	}
@@ -62,7 +64,7 @@ data/ or ../shared/data/ where they are there. Nothing is downloaded.`,
 	s.IntVar(&f.o.Threads, "threads", 0, "threads of llama-perplexity (default: its own choice)")
 	s.StringVar(&f.o.CrossCheck, "cross-check", "first", "cells that llama-perplexity computes too: first, all or none")
 	s.StringSliceVar(&f.o.Skip, "skip", nil, "`parts` to leave out: "+strings.Join(verify.Parts, ", "))
-	s.BoolVar(&f.o.Quick, "quick", false, "of the attention cases only head size 256 with 6 query heads a KV head")
+	s.BoolVar(&f.o.Quick, "quick", false, "of the attention cases only head size 256 with 6 query heads a KV head, and depth up to 16,384")
 	s.BoolVar(&f.o.Fresh, "fresh", false, "measure again what earlier runs have measured")
 	s.StringVar(&f.svg, "svg", "", "draw the divergence by types and by position into this `file`")
 	s.StringVar(&f.write, "write", "", "also write the report as JSON into this `file`")

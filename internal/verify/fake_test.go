@@ -174,7 +174,7 @@ func toy(t *testing.T) Options {
 	return Options{
 		Program: func(name string) (string, error) { return filepath.Join(dir, name), nil },
 		Dir:     filepath.Join(dir, "results"), Model: model, Text: text, Types: []Pair{{"q8_0", "f16"}, {"packed16", "f16"}, {"packed16-mse", "q4_0"}},
-		Ctxs: []int{256}, Chunks: 2, Bins: 4, CrossCheck: "first", Skip: []string{Ops, State},
+		Ctxs: []int{256}, Chunks: 2, Bins: 4, CrossCheck: "first", Skip: []string{Ops, State, Depth},
 	}
 }
 

@@ -35,6 +35,11 @@ func (r *Report) Print(w io.Writer) error {
 	if s := r.State; s != nil {
 		fmt.Fprintf(w, "\nstate: %d checks, %d failed, %d that this model cannot: %s\n", s.Checks, s.Failed, s.Skipped, orHolds(s.Problem))
 	}
+	if len(r.Depth) > 0 {
+		if err := r.printDepth(w); err != nil {
+			return err
+		}
+	}
 	if r.Quality != nil {
 		if err := r.Quality.print(w); err != nil {
 			return err
@@ -53,6 +58,49 @@ func (r *Report) Print(w io.Writer) error {
 	}
 	_, err := fmt.Fprintln(w, verdict)
 	return err
+}
+
+// DepthTable is the error of attention by depth: a heading, and a row for each
+// depth and each deviation of the logits. Depths between are left out.
+func (r *Report) DepthTable() [][]string {
+	head := []string{"cells", "logits ±"}
+	for _, t := range depthTypes {
+		head = append(head, t.name)
+	}
+	rows := [][]string{head}
+	for _, sharp := range []float64{1, 4} {
+		for _, nk := range []int{256, 2048, 16384, 131072} {
+			row := []string{fmt.Sprint(nk), fmt.Sprint(sharp)}
+			for _, t := range depthTypes {
+				for _, a := range r.Depth {
+					if a.NK == nk && a.Sharp == sharp && a.Types == t.name {
+						row = append(row, fmt.Sprintf("%.1e", a.NMSE))
+					}
+				}
+			}
+			if len(row) == len(head) {
+				rows = append(rows, row)
+			}
+		}
+	}
+	return rows
+}
+
+func (r *Report) printDepth(w io.Writer) error {
+	fmt.Fprint(w, "\ndepth: NMSE of one attention call on random K and V of unit variance, computed from the format's model;\n+q8: the query rounded to int8, as GPUs do\n")
+	t := table{}
+	for i, row := range r.DepthTable() {
+		cells := make([]any, len(row))
+		for k, c := range row {
+			cells[k] = c
+		}
+		if i == 0 {
+			t = newTable(w, cells...)
+		} else {
+			t.row(cells...)
+		}
+	}
+	return t.flush()
 }
 
 func orHolds(problem string) string {

@@ -28,7 +28,7 @@ const (
 )
 
 // Parts are all of them, in the order they run.
-var Parts = []string{Ops, State, QualityOf}
+var Parts = []string{Ops, State, Depth, QualityOf}
 
 // Options say what to verify.
 type Options struct {
@@ -68,6 +68,7 @@ type Report struct {
 	LeftOut  []string     `json:"left_out"` // parts that did not run: nothing is known of them
 	Ops      []OpResult   `json:"ops,omitempty"`
 	State    *StateResult `json:"state,omitempty"`
+	Depth    []Attention  `json:"depth,omitempty"` // computed from the format's model
 	Quality  *Quality     `json:"quality,omitempty"`
 	Failures []string     `json:"failures"` // what does not hold; empty when everything that ran holds
 }
@@ -119,6 +120,11 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		}
 		count.Step(1, 1, fmt.Sprintf("%d checks", rep.State.Checks))
 		rep.fail(rep.State.Problem, "state: ")
+	}
+	if runs(Depth) {
+		if err := o.depth(rep); err != nil {
+			return nil, err
+		}
 	}
 	if runs(QualityOf) {
 		rep.Quality = q
@@ -188,6 +194,32 @@ func (o *Options) ops(ctx context.Context, rep *Report, program string) error {
 			rep.fail(res.Problem, fmt.Sprintf("ops: %s on %s: ", res.Op, b.Name))
 		}
 	}
+	return nil
+}
+
+// depth computes the error of attention at depths that small models have not.
+func (o *Options) depth(rep *Report) error {
+	bounds, err := LoadBounds()
+	if err != nil {
+		return err
+	}
+	s, err := openStore(o.Dir, o.Fresh)
+	if err != nil {
+		return err
+	}
+	largest := 131072
+	if o.Quick {
+		largest = 16384
+	}
+	name := key("attention 1", largest)
+	if !s.get(name, &rep.Depth) || len(rep.Depth) == 0 {
+		count := o.Report.Count("depth")
+		rep.Depth = attention(largest, 1, func(n, total int) { count.Step(n, total, fmt.Sprintf("%d cells", n)) })
+		if err := s.put(name, rep.Depth); err != nil {
+			return err
+		}
+	}
+	rep.Failures = append(rep.Failures, judgeDepth(rep.Depth, bounds.Relative.Factor)...)
 	return nil
 }
 

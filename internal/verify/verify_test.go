@@ -25,7 +25,7 @@ func mustRun(t *testing.T, o Options) *Report {
 func TestQuality(t *testing.T) {
 	o := toy(t)
 	rep := mustRun(t, o)
-	if len(rep.Failures) > 0 || !slices.Equal(rep.LeftOut, []string{Ops, State}) {
+	if len(rep.Failures) > 0 || !slices.Equal(rep.LeftOut, []string{Ops, State, Depth}) {
 		t.Errorf("failures %q, left out %q", rep.Failures, rep.LeftOut)
 	}
 	var got []string
@@ -230,7 +230,7 @@ func TestOpsAndState(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := toy(t)
-			o.Skip = []string{QualityOf}
+			o.Skip = []string{QualityOf, Depth}
 			t.Setenv("FAKE_OPS", c.ops)
 			t.Setenv("FAKE_STATE", c.state)
 			t.Setenv("FAKE_EXIT", c.exit)
