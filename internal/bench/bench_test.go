@@ -231,6 +231,9 @@ func TestTargets(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", key, x, want)
 		}
 	}
+	if slower, all := sample().sameBytes(); slower != 1 || all != 5 {
+		t.Errorf("%d of %d shapes lose to the cache of the same bytes, want 1 of 5", slower, all)
+	}
 	if len(got) != len(goals) {
 		t.Errorf("%d targets of %d", len(got), len(goals))
 	}

@@ -31,6 +31,8 @@ func PrintTargets(w io.Writer, r *Result, targets []Target) error {
 	p := page.Text(w)
 	p.Heading("Targets, " + r.Device + ", D=256, 4 KV heads, GQA 6, packed16/q4_0")
 	p.Table(targetRows(targets))
+	slow, all := r.sameBytes()
+	p.Line("shapes slower than the stock cache of the same bytes (q8_0 K with the same V), beyond the spread: %d of %d", slow, all)
 	return p.Err()
 }
 
@@ -152,6 +154,19 @@ func (r *Result) timeRows(h Shape, v string) [][]string {
 		rows = append(rows, append(line, micros(row.FloorUS), row.Route))
 	}
 	return rows
+}
+
+// sameBytes counts the shapes that lose to the stock cache of the same bytes.
+func (r *Result) sameBytes() (slower, all int) {
+	for _, row := range r.Rows {
+		if row.Baseline == "q8_0/"+row.V {
+			all++
+			if row.Slower() {
+				slower++
+			}
+		}
+	}
+	return slower, all
 }
 
 // slower lists every row whose baseline is faster.
