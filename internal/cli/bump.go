@@ -78,7 +78,7 @@ elsewhere.`,
 }
 
 func (a *app) printBump(b *pipeline.Bump) error {
-	fmt.Fprintf(a.Out, "%s (%.10s) -> %s (%.10s): %s\n", b.From.Tag, b.From.Commit, b.To.Tag, b.To.Commit, counts(b.Check.Edits))
+	fmt.Fprintf(a.Out, "%s -> %s: %s\n", b.From, b.To, counts(b.Check.Edits))
 	for _, f := range b.Failed {
 		fmt.Fprintln(a.Out)
 		a.printFailure(f.Result)
@@ -116,14 +116,14 @@ func (a *app) printBump(b *pipeline.Bump) error {
 	}
 	switch {
 	case b.TestFailed():
-		fmt.Fprintf(a.Out, "%s: the pin is still %s\n", b.File, b.From.Tag)
+		fmt.Fprintf(a.Out, "%s: the pin is still %s\n", b.File, b.From)
 	case b.Written:
-		fmt.Fprintf(a.Out, "%s: the pin is %s now\n", b.File, b.To.Tag)
+		fmt.Fprintf(a.Out, "%s: the pin is %s now\n", b.File, b.To)
 		a.report.Say("build it in a new work tree, or remove the old one first with dot4fa clean")
 	case b.From == b.To:
-		fmt.Fprintf(a.Out, "%s: the pin is %s already\n", b.File, b.To.Tag)
+		fmt.Fprintf(a.Out, "%s: the pin is %s already\n", b.File, b.To)
 	default:
-		fmt.Fprintf(a.Out, "%s: the pin would become %s\n", b.File, b.To.Tag)
+		fmt.Fprintf(a.Out, "%s: the pin would become %s\n", b.File, b.To)
 	}
 	return nil
 }

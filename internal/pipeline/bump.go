@@ -3,6 +3,7 @@ package pipeline
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -46,6 +47,9 @@ type Pin struct {
 	Commit string `json:"commit"`
 	Tag    string `json:"tag"`
 }
+
+// String is the release, and the commit, which may be one after it.
+func (p Pin) String() string { return fmt.Sprintf("%s (%.10s)", p.Tag, p.Commit) }
 
 // PatchChange is how one patch of the generated series differs.
 type PatchChange struct {
