@@ -87,6 +87,7 @@ struct packed16_v_tiles_q8_0 {
     }
     static __device__ __forceinline__ void load(
             packed16_mma_a (&a)[tiles], const packed16_v_smem<D, packed16_v_q8_0> & smem, const int k, const int warp, const int lane) {
+        const uint32_t k1152 = packed16_fresh(0x64806480); // in a register, so that mask and exponent are one operation
         const int at = first(warp, lane)/32*34;
         const int in = first(warp, lane)%32 + 2;
 #pragma unroll
@@ -99,7 +100,7 @@ struct packed16_v_tiles_q8_0 {
                 const uint32_t y = *(const uint16_t *) (even + in + 2*m) | (uint32_t) *(const uint16_t *) (odd + in + 2*m) << 16;
 #pragma unroll
                 for (int r = 0; r < 2; ++r) {
-                    const half2 n = packed16_half2_of((y >> 8*r & 0x00FF00FFu) ^ 0x64806480u); // 1024 + 128 + value
+                    const half2 n = packed16_half2_of((y >> 8*r & 0x00FF00FFu) ^ k1152); // 1024 + 128 + value
                     a[m].x[r + 2*p] = packed16_half2_bits(__hmul2(__hsub2(n, __float2half2_rn(1152.0f)), d));
                 }
             }
@@ -125,6 +126,7 @@ struct packed16_v_tiles_q4_0 {
     }
     static __device__ __forceinline__ void load(
             packed16_mma_a (&a)[tiles], const packed16_v_smem<D, packed16_v_q4_0> & smem, const int k, const int warp, const int lane) {
+        const uint32_t k1024 = packed16_fresh(0x64006400); // in a register, so that mask and exponent are one operation
         const int at = first(warp, lane)/16*18;
         const int in = first(warp, lane)%16 + 2;
 #pragma unroll
@@ -136,8 +138,8 @@ struct packed16_v_tiles_q4_0 {
             for (int m = 0; m < tiles; ++m) {
                 const uint32_t y = (quants(even, in, m/2) | quants(odd, in, m/2) << 16) >> 8*(m%2);
                 // 1024 + n from the low nibble, 1024 + 16*n from the high one
-                const half2 low  = packed16_half2_of((y & 0x000F000Fu) | 0x64006400u);
-                const half2 high = packed16_half2_of((y & 0x00F000F0u) | 0x64006400u);
+                const half2 low  = packed16_half2_of((y & 0x000F000Fu) | k1024);
+                const half2 high = packed16_half2_of((y & 0x00F000F0u) | k1024);
                 a[m].x[0 + 2*p] = packed16_half2_bits(__hmul2(__hsub2(low, __float2half2_rn(1032.0f)), d));
                 a[m].x[1 + 2*p] = packed16_half2_bits(__hmul2(__hfma2(high, __float2half2_rn(0.0625f), __float2half2_rn(-72.0f)), d));
             }

@@ -89,6 +89,7 @@ static bool packed16_matrix_decode(const int device, const packed16_shape & s) {
 struct packed16_decode_device {
     bool matrix;
     int  nsm;
+    int  D;
 };
 
 // The device runs the matrix-tile prefill.
@@ -106,15 +107,25 @@ static packed16_decision packed16_decide(const int device, packed16_shape shape,
     return packed16_route(shape, env);
 }
 
-// How the decode side is cut. Output bits do not depend on it.
-static void packed16_plan_decode(
+// How the decode side is cut. Output bits do not depend on it. Returns the columns of a block.
+static int packed16_plan_decode(
         packed16_args & a, const int split, const bool asked, const int n_seq, const packed16_decode_device & dev) {
     constexpr int per_super = PACKED16_SUPER_CHUNK/PACKED16_CHUNK;
 
     const int n_chunks = (a.nk + PACKED16_CHUNK - 1)/PACKED16_CHUNK;
     const int n_supers = (a.nk + PACKED16_SUPER_CHUNK - 1)/PACKED16_SUPER_CHUNK;
-    const int ncols    = packed16_decode_columns(a.nq*a.gqa, dev.matrix);
-    const int rows     = a.n_head_kv*((a.nq*a.gqa + ncols - 1)/ncols)*n_seq; // blocks that work on one run of cells
+    const int n_cols   = a.nq*a.gqa;
+    const auto rows_of = [&](const int ncols) { return (int64_t) a.n_head_kv*((n_cols + ncols - 1)/ncols)*n_seq; }; // blocks on one run of cells
+
+    int ncols = packed16_decode_columns(n_cols, dev.D, dev.matrix);
+    if (dev.matrix && split > 0 && !asked) { // fewer columns to a block while there is room for all blocks
+        for (const int few : {16, 8}) {
+            if (few < ncols && n_chunks*rows_of(few) <= PACKED16_DECODE_FILL_MATRIX*dev.nsm) {
+                ncols = few;
+            }
+        }
+    }
+    const int64_t rows = rows_of(ncols);
 
     if (split == 0) {
         a.chunks_per_cta = n_chunks;
@@ -124,21 +135,22 @@ static void packed16_plan_decode(
         a.unit_chunks    = a.chunks_per_cta % per_super == 0 ? per_super : 1;
     } else if (dev.matrix) { // the shortest runs of chunks whose blocks all run at once, whole super-chunks where there are too many
         a.chunks_per_cta = 1;
-        while (a.chunks_per_cta < per_super && packed16_decode_blocks(a)*(int64_t) rows > PACKED16_DECODE_FILL_MATRIX*dev.nsm) {
+        while (a.chunks_per_cta < per_super && packed16_decode_blocks(a)*rows > PACKED16_DECODE_FILL_MATRIX*dev.nsm) {
             a.chunks_per_cta *= 2;
         }
         a.unit_chunks = a.chunks_per_cta == per_super ? per_super : 1;
-    } else if ((int64_t) n_supers*rows >= PACKED16_DECODE_FILL_SUPER*dev.nsm) {
+    } else if (n_supers*rows >= PACKED16_DECODE_FILL_SUPER*dev.nsm) {
         a.chunks_per_cta = per_super;
         a.unit_chunks    = per_super;
     } else { // too few super-chunks to fill the device
         a.chunks_per_cta = PACKED16_SPLIT_SIZE/PACKED16_CHUNK;
-        while (a.chunks_per_cta > 1 && packed16_decode_blocks(a)*(int64_t) rows < PACKED16_DECODE_FILL_CHUNKS*dev.nsm) {
+        while (a.chunks_per_cta > 1 && packed16_decode_blocks(a)*rows < PACKED16_DECODE_FILL_CHUNKS*dev.nsm) {
             a.chunks_per_cta /= 2;
         }
         a.unit_chunks = 1;
     }
     a.n_units = (n_chunks + a.unit_chunks - 1)/a.unit_chunks;
+    return ncols;
 }
 
 // Scratch behind the result. One after the other, each on 128 bytes.
@@ -229,7 +241,7 @@ static int packed16_most_units(const packed16_args & a, const packed16_env & env
         return n_chunks;
     }
     // units are chunks while there are too few super-chunks to fill the device, or few enough of their halves
-    const int ncols = packed16_decode_columns(a.nq*a.gqa, dev.matrix);
+    const int ncols = packed16_decode_columns(a.nq*a.gqa, dev.D, dev.matrix);
     const int rows  = a.n_head_kv*((a.nq*a.gqa + ncols - 1)/ncols)*n_seq;
     const int few   = dev.matrix ? PACKED16_DECODE_FILL_MATRIX*dev.nsm/rows*(per_super/2) : (PACKED16_DECODE_FILL_SUPER*dev.nsm - 1)/rows*per_super;
     return std::max(n_supers, std::min(n_chunks, few));
@@ -245,7 +257,7 @@ size_t ggml_cuda_packed16_get_alloc_size(const int device, const ggml_tensor * d
 
     const int  n_seq = dst->src[0]->ne[3];
     const bool f16_k = shape.k == PACKED16_K_F16;
-    const packed16_decode_device dev = {packed16_matrix_decode(device, shape), ggml_cuda_info().devices[device].nsm};
+    const packed16_decode_device dev = {packed16_matrix_decode(device, shape), ggml_cuda_info().devices[device].nsm, (int) shape.d};
 
     const packed16_args a = packed16_args_of(dst);
     size_t most = 0;
@@ -388,8 +400,9 @@ bool ggml_cuda_packed16_flash_attn_ext(ggml_backend_cuda_context & ctx, ggml_ten
 
     call.matrix_decode = packed16_matrix_decode(ctx.device, shape);
     if (!call.prefill) {
-        packed16_plan_decode(call.args, d.split, env.set[PACKED16_FLAG_DECODE_SPLITK_SIZE], call.n_seq,
-            {call.matrix_decode, ggml_cuda_info().devices[ctx.device].nsm});
+        const int columns = packed16_plan_decode(call.args, d.split, env.set[PACKED16_FLAG_DECODE_SPLITK_SIZE], call.n_seq,
+            {call.matrix_decode, ggml_cuda_info().devices[ctx.device].nsm, (int) shape.d});
+        call.columns = call.matrix_decode ? columns : 0;
     }
     packed16_scratch scratch = { ggml_nbytes(dst) };
     const packed16_scratch_layout at = packed16_place(

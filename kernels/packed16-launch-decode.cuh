@@ -73,10 +73,15 @@ static void packed16_launch_decode_mma(const packed16_call & call, cudaStream_t 
 
 template <int D, typename V_t>
 static void packed16_launch_decode_side_mma(const packed16_call & call, cudaStream_t stream) {
-    switch (packed16_decode_columns(call.args.nq*call.args.gqa, true)) {
+    switch (call.columns > 0 ? call.columns : packed16_decode_columns(call.args.nq*call.args.gqa, D, true)) {
         case  8: packed16_launch_decode_mma<D, V_t, 1>(call, stream); break;
         case 16: packed16_launch_decode_mma<D, V_t, 2>(call, stream); break;
         case 24: packed16_launch_decode_mma<D, V_t, 3>(call, stream); break;
+        case 32:
+            if constexpr (D < 256) {
+                packed16_launch_decode_mma<D, V_t, 4>(call, stream);
+                break;
+            }
         default: GGML_ABORT("packed16: no decode kernel for these columns");
     }
 }
@@ -85,7 +90,7 @@ static void packed16_launch_decode_side_mma(const packed16_call & call, cudaStre
 // The vector kernel; Q is quantised.
 template <int D, typename V_t>
 static void packed16_launch_decode_side(const packed16_call & call, cudaStream_t stream) {
-    switch (packed16_decode_columns(call.args.nq*call.args.gqa, false)) {
+    switch (packed16_decode_columns(call.args.nq*call.args.gqa, D, false)) {
         case 1: packed16_launch_decode<D, V_t, 1>(call, stream); break;
         case 2: packed16_launch_decode<D, V_t, 2>(call, stream); break;
         case 4: packed16_launch_decode<D, V_t, 4>(call, stream); break;

@@ -30,6 +30,7 @@ struct packed16_call {
     int           nsm;           // multiprocessors, and the shared memory one block may have: for the cut of mma
     size_t        smem_limit;
     bool          matrix_decode; // decode and verify on matrix tiles
+    int           columns;       // of a matrix-tile decode block; 0: packed16_decode_columns
     bool          f16_k;         // K is f16 and packed for this call
     bool          assume_causal;
     int           scale_mode;    // of that packing
@@ -56,10 +57,10 @@ struct packed16_call {
     uint8_t *     classes;
 };
 
-// Columns of a decode block that this many columns go to: the fewest blocks' worth of work, where a block costs about three
-// columns of K and V loads before its first column, and on matrix tiles, where columns cost little, more than all of them.
-static inline int packed16_decode_columns(const int n_cols, const bool matrix) {
-    const int counts[2][5] = {{1, 2, 4, 6, 8}, {8, 16, 24, 24, 24}};
+// Columns of a decode block that this many columns go to: the fewest blocks' worth of work, where a block of the vector kernel
+// costs about three columns of K and V loads before its first column, and columns on matrix tiles cost little beside them.
+static inline int packed16_decode_columns(const int n_cols, const int D, const bool matrix) {
+    const int counts[2][5] = {{1, 2, 4, 6, 8}, {8, 16, 24, D < 256 ? 32 : 24, 24}}; // results of 32 columns fit in the registers below 256
     int best = counts[matrix][0];
     for (const int ncols : counts[matrix]) {
         const auto cost = [=](const int n) { return (n_cols + n - 1)/n*(n + (matrix ? 32 : 3)); };
@@ -78,7 +79,7 @@ static inline int packed16_decode_blocks(const packed16_args & a) {
 
 // Shared memory that no block of the matrix-tile decode exceeds, for V rows of v_row bytes.
 static constexpr size_t packed16_decode_mma_shared(const int D, const int v_row) {
-    return PACKED16_CHUNK*(D + 16 + v_row + 16) + 24*(D + 16 + D/8 + 2*(PACKED16_CHUNK + 8)) + 2*PACKED16_MAX_DECODE_NQ*PACKED16_CHUNK*2 + 2048;
+    return PACKED16_CHUNK*(D + 16 + v_row + 16) + (D < 256 ? 32 : 24)*(D + 16 + D/8 + 2*(PACKED16_CHUNK + 8)) + 2*PACKED16_MAX_DECODE_NQ*PACKED16_CHUNK*2 + 2048;
 }
 
 // One definition per V type, in packed16-v-*.cu, for every head size of the recipe.
