@@ -211,7 +211,7 @@ func (o *Options) depth(rep *Report) error {
 	if o.Quick {
 		largest = 16384
 	}
-	name := key("attention 1", largest)
+	name := key("attention 2", largest)
 	if !s.get(name, &rep.Depth) || len(rep.Depth) == 0 {
 		count := o.Report.Count("depth")
 		rep.Depth = attention(largest, 1, func(n, total int) { count.Step(n, total, fmt.Sprintf("%d cells", n)) })
