@@ -29,19 +29,26 @@ var source []byte
 type variant struct {
 	name   string
 	change func(*recipe.Kernel)
+	not    recipe.Backend // where these parameters do not compile
 }
 
 // variants are the tiles and the staging that the seed tried, and some more. The
 // first is the recipe's own.
 var variants = []variant{
-	{"recipe", func(*recipe.Kernel) {}},
-	{"bm8", func(k *recipe.Kernel) { k.BM = 8 }},
-	{"bm16", func(k *recipe.Kernel) { k.BM = 16 }},
-	{"bm32", func(k *recipe.Kernel) { k.BM = 32 }},
-	{"bn32", func(k *recipe.Kernel) { k.BN = 32 }},
-	{"direct", func(k *recipe.Kernel) { k.KStaging = "none" }},
-	{"pair", func(k *recipe.Kernel) { k.BM, k.GQAGroup = 32, "pair" }},
-	{"triad", func(k *recipe.Kernel) { k.BM, k.GQAGroup = 16, "triad" }},
+	{name: "recipe", change: func(*recipe.Kernel) {}},
+	{name: "bm8", change: func(k *recipe.Kernel) { k.BM = 8 }},
+	{name: "bm16", change: func(k *recipe.Kernel) { k.BM = 16 }},
+	{name: "bm32", change: func(k *recipe.Kernel) { k.BM = 32 }},
+	{name: "bn32", change: func(k *recipe.Kernel) { k.BN = 32 }},
+	{name: "direct", change: func(k *recipe.Kernel) { k.KStaging = "none" }},
+	{name: "pair", change: func(k *recipe.Kernel) { k.BM, k.GQAGroup = 32, "pair" }},
+	// on AMD the rows of a warp, whose Q is loaded as scalars, have to be of one head
+	{name: "triad", change: func(k *recipe.Kernel) { k.BM, k.GQAGroup = 16, "triad" }, not: recipe.HIP},
+}
+
+// variants are those that the recipe's backend can compile.
+func (s *Seed) variants() []variant {
+	return slices.DeleteFunc(slices.Clone(variants), func(v variant) bool { return v.not == s.Recipe.Backend })
 }
 
 // kernel is the recipe's with what the program does not need left out.
@@ -54,7 +61,7 @@ func (v variant) kernel(k recipe.Kernel) recipe.Kernel {
 // Commands are the compile commands, in the order of the variants.
 func (s *Seed) Commands() ([]shell.Command, error) {
 	var out []shell.Command
-	for _, v := range variants {
+	for _, v := range s.variants() {
 		c, err := s.compile(v)
 		if err != nil {
 			return nil, err
@@ -110,8 +117,9 @@ func (s *Seed) measurements(ctx context.Context) (device string, list []Measurem
 	if err := s.build(ctx); err != nil {
 		return "", nil, err
 	}
+	all := s.variants()
 	counter := s.Report.Count("seed")
-	for i, v := range variants {
+	for i, v := range all {
 		var out, log bytes.Buffer
 		c := shell.Command{Path: filepath.Join(s.Dir, v.name, "seed")}
 		runErr := c.RunSplit(ctx, &out, &log)
@@ -130,7 +138,7 @@ func (s *Seed) measurements(ctx context.Context) (device string, list []Measurem
 		}
 		device = name
 		list = append(list, some...)
-		counter.Step(i+1, len(variants), v.name)
+		counter.Step(i+1, len(all), v.name)
 	}
 	return device, list, nil
 }
@@ -156,13 +164,14 @@ func (s *Seed) build(ctx context.Context) error {
 	if _, err := os.Stat(filepath.Join(s.Work, "ggml", "src", "ggml-cuda", "common.cuh")); err != nil {
 		return fault.New(fault.Environment, "there is no patched llama.cpp to take headers from").At("%s", s.Work).Hintf("build it first: dot4fa build --recipe %s", s.Recipe.Name)
 	}
-	errs := make([]error, len(variants))
+	all := s.variants()
+	errs := make([]error, len(all))
 	slots := make(chan struct{}, max(1, runtime.GOMAXPROCS(0)))
 	counter := s.Report.Count("seed build")
 	var done int
 	var mu sync.Mutex
 	var wg sync.WaitGroup
-	for i, v := range variants {
+	for i, v := range all {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
@@ -172,7 +181,7 @@ func (s *Seed) build(ctx context.Context) error {
 			mu.Lock()
 			defer mu.Unlock()
 			done++
-			counter.Step(done, len(variants), v.name)
+			counter.Step(done, len(all), v.name)
 		}()
 	}
 	wg.Wait()

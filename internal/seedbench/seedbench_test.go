@@ -125,8 +125,9 @@ func TestCommands(t *testing.T) {
 		"cuda":  "/bin/nvcc -std=c++17 -O3 -DNDEBUG -DSEED_LAYOUTS=1 -arch=sm_90 -use_fast_math -extended-lambda -DGGML_USE_CUDA -I/d/recipe -I/w/ggml/src/ggml-cuda -I/w/ggml/src -I/w/ggml/include /d/recipe/seed.cu -o /d/recipe/seed",
 		"rdna3": "/bin/clang++ -std=c++17 -O3 -DNDEBUG -DSEED_LAYOUTS=1 -x hip -DGGML_USE_HIP -D__HIP_PLATFORM_AMD__ --offload-arch=gfx1100 --rocm-path=/rocm -I/d/recipe -I/w/ggml/src/ggml-cuda -I/w/ggml/src -I/w/ggml/include /d/recipe/seed.cu -o /d/recipe/seed --hip-link",
 	} {
-		cmds, err := seed(t, name).Commands()
-		if err != nil || len(cmds) != len(variants) || cmds[0].String() != want {
+		s := seed(t, name)
+		cmds, err := s.Commands()
+		if err != nil || len(cmds) != len(s.variants()) || cmds[0].String() != want {
 			t.Errorf("%s: %d commands, %v, the first\n%s, want\n%s", name, len(cmds), err, cmds[0], want)
 		}
 	}
