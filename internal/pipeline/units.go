@@ -74,8 +74,17 @@ func (u *Units) Check(ctx context.Context, commit string) ([]syntax.Unit, error)
 		return nil, err
 	}
 	tree := syntax.Tree{Read: snap.ReadFile, Plan: plan, Added: u.added}
+	var needed []string
 	for _, f := range files {
 		tree.Files = append(tree.Files, syntax.File{Path: f.Path, ID: f.ID})
+		if syntax.Reads(f.Path) {
+			needed = append(needed, f.Path)
+		}
+	}
+	if u.repo.Remote() { // in one request instead of one for each
+		if err := u.repo.Prefetch(ctx, []string{snap.Commit}, needed); err != nil {
+			return nil, err
+		}
 	}
 	return u.checker.Check(ctx, tree)
 }

@@ -136,6 +136,9 @@ func (t *Tree) edited(named map[string]bool) (*image, []Unit, error) {
 	return img, units, err
 }
 
+// Reads reports whether a check can come to read a file of upstream's.
+func Reads(name string) bool { return isHeader(name) || isUnit(name) }
+
 func isUnit(name string) bool {
 	switch path.Ext(name) {
 	case ".c", ".cpp", ".cu":
