@@ -1,3 +1,11 @@
+// Package bootstrap makes a compile-only HIP prefix from Debian's packages, for
+// machines without ROCm: enough to compile and link llama.cpp's HIP backend
+// for any GPU target, and nothing to run it with.
+//
+//	apt, in a directory of its own ─▶ packages ─▶ unpacked root ─▶ stubs, forwarders ─▶ tried with clang and CMake ─▶ DIR
+//
+// Nothing needs root, nothing outside DIR (and DIR.part while it works) is
+// written, and DIR appears when it is complete and has been tried.
 package bootstrap
 
 import (
@@ -12,6 +20,7 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"dot4fa/internal/apt"
 	"dot4fa/internal/fault"
 	"dot4fa/internal/progress"
 	"dot4fa/internal/toolchain"
@@ -52,12 +61,12 @@ func (o *Options) debs() string {
 }
 
 // apts are the private apts, one for each suite.
-func (o *Options) apts() []apt {
-	var out []apt
+func (o *Options) apts() []apt.Suite {
+	var out []apt.Suite
 	for i, s := range o.suites() {
-		a := apt{suite: s, dir: filepath.Join(o.part(), "apt-"+s), want: []string{bitcodePackages}}
+		a := apt.Suite{Name: s, Dir: filepath.Join(o.part(), "apt-"+s), Want: []string{bitcodePackages}}
 		if i == 0 {
-			a.want = append(slices.Clone(rocmPackages), bitcodePackages)
+			a.Want = append(slices.Clone(rocmPackages), bitcodePackages)
 		}
 		out = append(out, a)
 	}
@@ -84,7 +93,7 @@ func Make(ctx context.Context, o Options) (*Result, error) {
 		return nil, err
 	}
 	if err := os.MkdirAll(o.part(), 0o755); err != nil {
-		return nil, writing(err, o.part())
+		return nil, fault.Write(err, o.part())
 	}
 	unlock, err := o.lock(ctx)
 	if err != nil {
@@ -109,10 +118,10 @@ func Make(ctx context.Context, o Options) (*Result, error) {
 	}
 	os.Remove(o.Dir) // an empty one
 	if err := os.Rename(r.dir, o.Dir); err != nil {
-		return nil, writing(err, o.Dir)
+		return nil, fault.Write(err, o.Dir)
 	}
 	if err := os.RemoveAll(o.part()); err != nil {
-		return nil, writing(err, o.part())
+		return nil, fault.Write(err, o.part())
 	}
 	return &Result{Dir: o.Dir, Done: true, Record: rec, Seconds: time.Since(start).Seconds()}, nil
 }

@@ -9,7 +9,9 @@ import (
 	"slices"
 	"strings"
 
+	"dot4fa/internal/apt"
 	"dot4fa/internal/fault"
+	"dot4fa/internal/importlib"
 	"dot4fa/internal/shell"
 	"dot4fa/internal/toolchain"
 )
@@ -22,15 +24,15 @@ type root struct {
 }
 
 // unpack lays the packages' files out in a root at dir.
-func unpack(ctx context.Context, dir, debs string, list []Package) (*root, error) {
+func unpack(ctx context.Context, dir, debs string, list []apt.Package) (*root, error) {
 	raw := dir + ".raw"
 	for _, old := range []string{raw, dir} {
 		if err := os.RemoveAll(old); err != nil {
-			return nil, writing(err, old)
+			return nil, fault.Write(err, old)
 		}
 	}
 	if err := os.MkdirAll(raw, 0o755); err != nil {
-		return nil, writing(err, raw)
+		return nil, fault.Write(err, raw)
 	}
 	for _, p := range list {
 		var out strings.Builder
@@ -41,7 +43,7 @@ func unpack(ctx context.Context, dir, debs string, list []Package) (*root, error
 			}
 			f := fault.New(fault.Environment, "%s cannot be unpacked: %w\n%s", p.File, err, lastLines(out.String(), 3))
 			if strings.Contains(out.String(), "No space left") {
-				return nil, f.Hintf("%s", diskFull)
+				return nil, f.Hintf("%s", fault.DiskFull)
 			}
 			return nil, f.Hintf("remove %s and run the same command again", filepath.Join(debs, p.File))
 		}
@@ -50,7 +52,7 @@ func unpack(ctx context.Context, dir, debs string, list []Package) (*root, error
 		return nil, fault.New(fault.Environment, "the packages hold no /usr: %w", err)
 	}
 	if err := os.RemoveAll(raw); err != nil {
-		return nil, writing(err, raw)
+		return nil, fault.Write(err, raw)
 	}
 	r := &root{dir: dir}
 	for _, name := range []string{"lib/x86_64-linux-gnu", "lib", "lib64"} {
@@ -106,7 +108,7 @@ func (r *root) targets() []string {
 func (r *root) useBitcode(dir string) error {
 	at := filepath.Join(r.dir, filepath.FromSlash(deviceLibs))
 	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
-		return writing(err, at)
+		return fault.Write(err, at)
 	}
 	os.Remove(at)
 	return link(filepath.Join("..", dir), at)
@@ -114,7 +116,7 @@ func (r *root) useBitcode(dir string) error {
 
 func link(to, at string) error {
 	if err := os.Symlink(to, at); err != nil {
-		return writing(err, at)
+		return fault.Write(err, at)
 	}
 	return nil
 }
@@ -129,7 +131,7 @@ const hipLang = "lib/cmake/hip-lang/hip-lang-config.cmake"
 func (r *root) complete(clang string) error {
 	for _, dir := range []string{"bin", "llvm/bin"} {
 		if err := os.MkdirAll(filepath.Join(r.dir, dir), 0o755); err != nil {
-			return writing(err, filepath.Join(r.dir, dir))
+			return fault.Write(err, filepath.Join(r.dir, dir))
 		}
 	}
 	if err := link(clang, filepath.Join(r.dir, "llvm", "bin", "clang++")); err != nil {
@@ -141,11 +143,11 @@ func (r *root) complete(clang string) error {
 	forward := filepath.Join(r.dir, filepath.FromSlash(hipLang))
 	if _, err := os.Stat(forward); err != nil {
 		if err := os.MkdirAll(filepath.Dir(forward), 0o755); err != nil {
-			return writing(err, forward)
+			return fault.Write(err, forward)
 		}
 		text := "include(\"${CMAKE_CURRENT_LIST_DIR}/../../../" + r.lib + "/cmake/hip-lang/hip-lang-config.cmake\")\n"
 		if err := os.WriteFile(forward, []byte(text), 0o644); err != nil {
-			return writing(err, forward)
+			return fault.Write(err, forward)
 		}
 	}
 	names, _ := filepath.Glob(filepath.Join(r.dir, r.lib, "*.so"))
@@ -167,8 +169,8 @@ var reImported = regexp.MustCompile(`IMPORTED_LOCATION_\w+ "\$\{_IMPORT_PREFIX\}
 
 // stubs returns an import library for every library that a CMake package of the
 // root names: with the symbols of the real one where it was downloaded.
-func (r *root) stubs() ([]stub, error) {
-	var out []stub
+func (r *root) stubs() ([]importlib.Library, error) {
+	var out []importlib.Library
 	seen := map[string]bool{}
 	err := filepath.WalkDir(filepath.Join(r.dir, r.lib, "cmake"), func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || filepath.Ext(name) != ".cmake" {
@@ -183,9 +185,9 @@ func (r *root) stubs() ([]stub, error) {
 				continue
 			}
 			seen[m[1]] = true
-			s := stub{Path: filepath.Join(r.dir, filepath.FromSlash(m[1])), Soname: m[2]}
+			s := importlib.Library{Path: filepath.Join(r.dir, filepath.FromSlash(m[1])), Soname: m[2]}
 			if _, err := os.Stat(s.Path); err == nil {
-				if s.Soname, s.Symbols, err = exported(s.Path); err != nil {
+				if s, err = importlib.Read(s.Path); err != nil {
 					return err
 				}
 			}
@@ -208,7 +210,7 @@ func (r *root) makeStubs(ctx context.Context, clang, scratch string) ([]string, 
 	}
 	var names []string
 	for _, s := range list {
-		if err := s.make(ctx, clang, scratch); err != nil {
+		if err := s.Make(ctx, clang, scratch); err != nil {
 			return nil, err
 		}
 		at := filepath.Join(filepath.Dir(s.Path), s.Soname)

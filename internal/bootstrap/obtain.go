@@ -5,11 +5,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
+	"dot4fa/internal/apt"
 	"dot4fa/internal/fault"
 	"dot4fa/internal/shell"
 )
@@ -28,16 +27,16 @@ func (o *Options) obtain(ctx context.Context, rec *Record) (err error) {
 }
 
 func (o *Options) fetchAll(ctx context.Context, rec *Record) error {
-	from, err := findArchive(ctx, o.Mirror, o.Keyring)
+	from, err := apt.Find(ctx, o.Mirror, o.Keyring)
 	if err != nil {
 		return err
 	}
 	if err := os.MkdirAll(o.debs(), 0o755); err != nil {
-		return writing(err, o.debs())
+		return fault.Write(err, o.debs())
 	}
 	for _, a := range o.apts() {
-		err := o.step(a.suite, func() (string, error) {
-			list, got, err := a.obtain(ctx, from, o.AllowStale, o.debs())
+		err := o.step(a.Name, func() (string, error) {
+			list, got, err := a.Obtain(ctx, from, o.AllowStale, o.debs())
 			rec.Files, rec.Download = append(rec.Files, list...), rec.Download+got
 			return fmt.Sprintf("%s, %.1f MB downloaded", count(len(list), "package"), float64(got)/1e6), err
 		})
@@ -55,53 +54,25 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// obtain brings the suite's packages into debs, and says how much was downloaded.
-func (a apt) obtain(ctx context.Context, from archive, allowStale bool, debs string) ([]Package, int64, error) {
-	for _, dir := range a.directories() {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return nil, 0, writing(err, dir)
-		}
-	}
-	for _, f := range a.files(from, allowStale) {
-		if err := os.WriteFile(f[0], []byte(f[1]), 0o644); err != nil {
-			return nil, 0, writing(err, f[0])
-		}
-	}
-	said, err := a.run(ctx, a.update())
-	if err != nil {
-		return nil, 0, err
-	}
-	list, err := a.list(ctx)
-	if err != nil {
-		return nil, 0, err
-	}
-	got, err := a.fetch(ctx, debs, list)
-	return list, fetched(said) + got, err
+// rocmPackages are what a prefix is made of, as apt-get takes them: HIP, what
+// llama.cpp asks CMake for (hip, hipblas, rocblas), and what those ask for. The
+// two run-time libraries are found by pattern, since their names hold the
+// version; only their symbols are kept. rocBLAS itself would be 4 GB.
+var rocmPackages = []string{
+	"libamdhip64-dev", "~n^libamdhip64-[0-9.]+$!~v",
+	"libhipblas-dev", "~n^libhipblas[0-9.]+$!~v", "libhipblas-common-dev",
+	"librocblas-dev", "libamd-comgr-dev", "libhsa-runtime-dev",
 }
 
-var (
-	reFetched = regexp.MustCompile(`(?m)^Fetched ([0-9.,]+) (k|M|G|)B in `)
-	units     = map[string]float64{"": 1, "k": 1e3, "M": 1e6, "G": 1e9}
-)
-
-// fetched is how much apt-get says that it has downloaded.
-func fetched(said string) int64 {
-	m := reFetched.FindStringSubmatch(said)
-	if m == nil {
-		return 0
-	}
-	n, err := strconv.ParseFloat(strings.ReplaceAll(m[1], ",", ""), 64)
-	if err != nil {
-		return 0
-	}
-	return int64(n * units[m[2]])
-}
+// bitcodePackages are the device libraries. Their bitcode is read by clangs of
+// its own version and some newer ones, so every suite's are tried.
+const bitcodePackages = "~n^rocm-device-libs-[0-9]+$!~v"
 
 // atHand takes the packages that lie in a directory.
 func (o *Options) atHand(ctx context.Context, rec *Record) error {
 	files, _ := filepath.Glob(filepath.Join(o.Debs, "*.deb"))
 	for _, name := range files {
-		p := Package{File: filepath.Base(name)}
+		p := apt.Package{File: filepath.Base(name)}
 		out, err := run(ctx, shell.Command{Path: "dpkg-deb", Args: []string{"-f", name, "Package", "Version", "Architecture"}})
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -122,13 +93,13 @@ func (o *Options) atHand(ctx context.Context, rec *Record) error {
 				}
 			}
 		}
-		if p.Size, p.SHA256, err = digest(name); err != nil {
+		if p.Size, p.SHA256, err = apt.Digest(name); err != nil {
 			return fault.New(fault.Environment, "cannot read: %w", err).At("%s", name)
 		}
 		rec.Files = append(rec.Files, p)
 	}
 	for _, want := range rocmPackages {
-		if !strings.HasPrefix(want, "~") && !slices.ContainsFunc(rec.Files, func(p Package) bool { return p.Name == want }) {
+		if !strings.HasPrefix(want, "~") && !slices.ContainsFunc(rec.Files, func(p apt.Package) bool { return p.Name == want }) {
 			return fault.New(fault.Usage, "package %s is not there", want).At("%s", o.Debs).
 				Hintf("dot4fa toolchain bootstrap %s --dry-run prints how to download all of them", o.Dir)
 		}
@@ -152,17 +123,17 @@ func Commands(ctx context.Context, o Options, finish shell.Command) ([]string, e
 	if o.Debs != "" {
 		return []string{finish.String()}, nil
 	}
-	from, err := findArchive(ctx, o.Mirror, o.Keyring)
+	from, err := apt.Find(ctx, o.Mirror, o.Keyring)
 	if err != nil {
 		return nil, err
 	}
 	out := []string{shell.Command{Path: "mkdir", Args: []string{"-p", o.debs()}}.String()}
 	for _, a := range o.apts() {
-		out = append(out, shell.Command{Path: "mkdir", Args: append([]string{"-p"}, a.directories()...)}.String())
-		for _, f := range a.files(from, o.AllowStale) {
+		out = append(out, shell.Command{Path: "mkdir", Args: append([]string{"-p"}, a.Directories()...)}.String())
+		for _, f := range a.Files(from, o.AllowStale) {
 			out = append(out, shell.Command{Path: "printf", Args: []string{"%s", f[1]}}.String()+" > "+shell.Quote(f[0]))
 		}
-		out = append(out, a.update().String(), "("+a.download(o.debs(), a.want...).String()+")")
+		out = append(out, a.Update().String(), "("+a.Download(o.debs(), a.Want...).String()+")")
 	}
 	return append(out, finish.String()), nil
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"dot4fa/internal/apt"
 	"dot4fa/internal/fault"
 	"dot4fa/internal/toolchain"
 )
@@ -47,28 +48,18 @@ const deviceLibs = "amdgcn/bitcode"
 // toolchain.PrefixFile, whose fields come first.
 type Record struct {
 	toolchain.Prefix
-	Kind      string    `json:"kind"` // always compile-only
-	HIP       string    `json:"hip"`  // version
-	Clang     string    `json:"clang"`
-	Made      time.Time `json:"made"`
-	Suites    []string  `json:"suites"`
-	Unchecked bool      `json:"valid_until_unchecked,omitempty"` // --allow-stale
-	Files     []Package `json:"files"`
-	Stubs     []string  `json:"stubs"`    // import libraries, by soname
-	Verified  []string  `json:"verified"` // what was tried with it
-	Download  int64     `json:"download_bytes"`
-	Disk      int64     `json:"disk_bytes"`
-	Targets   []string  `json:"targets"` // GPUs that the bitcode knows
-}
-
-// Package is a Debian package that went into a prefix.
-type Package struct {
-	Name    string `json:"name"`
-	Version string `json:"version"`
-	Suite   string `json:"suite,omitempty"` // empty for one that was at hand
-	File    string `json:"file"`
-	Size    int64  `json:"size"`
-	SHA256  string `json:"sha256"`
+	Kind      string        `json:"kind"` // always compile-only
+	HIP       string        `json:"hip"`  // version
+	Clang     string        `json:"clang"`
+	Made      time.Time     `json:"made"`
+	Suites    []string      `json:"suites"`
+	Unchecked bool          `json:"valid_until_unchecked,omitempty"` // --allow-stale
+	Files     []apt.Package `json:"files"`
+	Stubs     []string      `json:"stubs"`    // import libraries, by soname
+	Verified  []string      `json:"verified"` // what was tried with it
+	Download  int64         `json:"download_bytes"`
+	Disk      int64         `json:"disk_bytes"`
+	Targets   []string      `json:"targets"` // GPUs that the bitcode knows
 }
 
 const compileOnly = "compile-only"
@@ -98,7 +89,7 @@ func (r *Record) write(dir string) error {
 	}
 	name := filepath.Join(dir, toolchain.PrefixFile)
 	if err := os.WriteFile(name, append(data, '\n'), 0o644); err != nil {
-		return writing(err, name)
+		return fault.Write(err, name)
 	}
 	return nil
 }

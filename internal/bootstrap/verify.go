@@ -27,7 +27,7 @@ func trialDir(dir string) error {
 		return err
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return writing(err, dir)
+		return fault.Write(err, dir)
 	}
 	for _, e := range entries {
 		data, err := trial.ReadFile("trial/" + e.Name())
@@ -35,7 +35,7 @@ func trialDir(dir string) error {
 			return err
 		}
 		if err := os.WriteFile(filepath.Join(dir, e.Name()), data, 0o644); err != nil {
-			return writing(err, dir)
+			return fault.Write(err, dir)
 		}
 	}
 	return nil
@@ -92,7 +92,7 @@ func byCloseness(found map[string]string, major int) []string {
 func (r *root) tryCMake(ctx context.Context, h *host, scratch string) error {
 	build := filepath.Join(scratch, "build")
 	if err := os.RemoveAll(build); err != nil {
-		return writing(err, build)
+		return fault.Write(err, build)
 	}
 	env := []string{"ROCM_PATH=" + r.dir, "HIP_PATH=" + r.dir, "HIP_PLATFORM=amd", "LC_ALL=C.UTF-8",
 		"HIPCXX=" + h.clang, "HIPFLAGS=" + strings.Join(Flags(r.dir), " ")}
@@ -136,4 +136,9 @@ func firstError(out string) string {
 		}
 	}
 	return lastLines(strings.TrimSpace(out), 2)
+}
+
+func lastLines(s string, n int) string {
+	lines := strings.Split(strings.TrimRight(s, "\n"), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }

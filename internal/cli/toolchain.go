@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"dot4fa/internal/apt"
 	"dot4fa/internal/bootstrap"
 	"dot4fa/internal/fault"
 	"dot4fa/internal/pipeline"
@@ -67,7 +68,7 @@ kept apart from the system's. An interrupted run goes on where it stopped.`,
 	f.SortFlags = false
 	f.StringVar(&o.Clang, "clang", "", "the clang++ to compile with, a `path` or name (default: the newest installed)")
 	f.StringArrayVar(&o.Suites, "suite", nil, "Debian `suite` to take packages from, ROCm's from the first (repeatable; default: forky, trixie)")
-	f.StringVar(&o.Mirror, "mirror", "", "`URL` of a Debian archive (default: $"+bootstrap.MirrorEnv+", or the one in apt's sources)")
+	f.StringVar(&o.Mirror, "mirror", "", "`URL` of a Debian archive (default: $"+apt.MirrorEnv+", or the one in apt's sources)")
 	f.StringVar(&o.Keyring, "keyring", "", "`file` with the archive's keys (default: as in apt's sources, or Debian's)")
 	f.BoolVar(&o.AllowStale, "allow-stale", false, "take an index that is past its date; signatures are checked all the same")
 	f.StringVar(&o.Debs, "debs", "", "`directory` with the packages, instead of downloading them")

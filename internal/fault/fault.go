@@ -5,6 +5,7 @@ package fault
 import (
 	"errors"
 	"fmt"
+	"syscall"
 )
 
 // Exit codes of the dot4fa command.
@@ -47,6 +48,18 @@ func (e *Error) Hintf(format string, args ...any) *Error {
 	e.Hint = fmt.Sprintf(format, args...)
 	return e
 }
+
+// Write is the fault of a file or directory that cannot be written.
+func Write(err error, path string) *Error {
+	e := New(Environment, "cannot write: %w", err).At("%s", path)
+	if errors.Is(err, syscall.ENOSPC) {
+		return e.Hintf("%s", DiskFull)
+	}
+	return e.Hintf("name a place that can be written, or change its permissions")
+}
+
+// DiskFull is what to do next when there is no space.
+const DiskFull = "the disk is full: free some space and run the same command again, which goes on where it stopped"
 
 func (e *Error) Error() string {
 	if e.Where == "" {

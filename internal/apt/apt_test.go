@@ -1,6 +1,7 @@
-package bootstrap
+package apt
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -11,24 +12,24 @@ func TestParseSources(t *testing.T) {
 		name   string
 		text   string
 		deb822 bool
-		want   archive // zero: no Debian archive
+		want   Archive // zero: no Debian archive
 	}{
-		{"one line", "# main\ndeb [arch=amd64 signed-by=/k.gpg] http://m.invalid/debian bookworm main contrib # here\n", false, archive{"http://m.invalid/debian", "/k.gpg"}},
-		{"one line, no options", "deb http://m.invalid/debian/ stable main\n", false, archive{"http://m.invalid/debian/", ""}},
-		{"sources only", "deb-src http://m.invalid/debian stable main\n", false, archive{}},
-		{"security", "deb http://m.invalid/debian-security bookworm-security main\n", false, archive{}},
-		{"another distribution", "deb http://m.invalid/ubuntu noble main universe\n", false, archive{}},
-		{"a vendor's", "deb https://m.invalid/apt cloud-bookworm main\n", false, archive{}},
-		{"not main", "deb http://m.invalid/debian bookworm non-free\n", false, archive{}},
-		{"a CD", "deb cdrom:[Debian]/ bookworm main\n", false, archive{}},
-		{"backports", "deb http://m.invalid/debian bookworm-backports main\n", false, archive{"http://m.invalid/debian", ""}},
-		{"broken", "deb [signed-by=/k\ndeb\n\n", false, archive{}},
-		{"paragraphs", "Types: deb deb-src\n# comment\nURIs: http://m.invalid/debian http://n.invalid/debian\nSuites: trixie trixie-updates\nComponents: main\nSigned-By: /k.gpg\n", true, archive{"http://m.invalid/debian", "/k.gpg"}},
-		{"the second paragraph", "Types: deb\nURIs: http://v.invalid\nSuites: nodistro\nComponents: main\n\nTypes: deb\nuris: http://m.invalid/debian\nSuites:\n forky\nComponents: main\n", true, archive{"http://m.invalid/debian", ""}},
-		{"disabled", "Enabled: no\nTypes: deb\nURIs: http://m.invalid/debian\nSuites: sid\nComponents: main\n", true, archive{}},
-		{"a key in line", "Types: deb\nURIs: http://m.invalid/debian\nSuites: sid\nComponents: main\nSigned-By:\n -----BEGIN PGP PUBLIC KEY BLOCK-----\n .\n AAAA\n", true, archive{"http://m.invalid/debian", "\n -----BEGIN PGP PUBLIC KEY BLOCK-----\n .\n AAAA"}},
+		{"one line", "# main\ndeb [arch=amd64 signed-by=/k.gpg] http://m.invalid/debian bookworm main contrib # here\n", false, Archive{"http://m.invalid/debian", "/k.gpg"}},
+		{"one line, no options", "deb http://m.invalid/debian/ stable main\n", false, Archive{"http://m.invalid/debian/", ""}},
+		{"sources only", "deb-src http://m.invalid/debian stable main\n", false, Archive{}},
+		{"security", "deb http://m.invalid/debian-security bookworm-security main\n", false, Archive{}},
+		{"another distribution", "deb http://m.invalid/ubuntu noble main universe\n", false, Archive{}},
+		{"a vendor's", "deb https://m.invalid/apt cloud-bookworm main\n", false, Archive{}},
+		{"not main", "deb http://m.invalid/debian bookworm non-free\n", false, Archive{}},
+		{"a CD", "deb cdrom:[Debian]/ bookworm main\n", false, Archive{}},
+		{"backports", "deb http://m.invalid/debian bookworm-backports main\n", false, Archive{"http://m.invalid/debian", ""}},
+		{"broken", "deb [signed-by=/k\ndeb\n\n", false, Archive{}},
+		{"paragraphs", "Types: deb deb-src\n# comment\nURIs: http://m.invalid/debian http://n.invalid/debian\nSuites: trixie trixie-updates\nComponents: main\nSigned-By: /k.gpg\n", true, Archive{"http://m.invalid/debian", "/k.gpg"}},
+		{"the second paragraph", "Types: deb\nURIs: http://v.invalid\nSuites: nodistro\nComponents: main\n\nTypes: deb\nuris: http://m.invalid/debian\nSuites:\n forky\nComponents: main\n", true, Archive{"http://m.invalid/debian", ""}},
+		{"disabled", "Enabled: no\nTypes: deb\nURIs: http://m.invalid/debian\nSuites: sid\nComponents: main\n", true, Archive{}},
+		{"a key in line", "Types: deb\nURIs: http://m.invalid/debian\nSuites: sid\nComponents: main\nSigned-By:\n -----BEGIN PGP PUBLIC KEY BLOCK-----\n .\n AAAA\n", true, Archive{"http://m.invalid/debian", "\n -----BEGIN PGP PUBLIC KEY BLOCK-----\n .\n AAAA"}},
 	} {
-		var got archive
+		var got Archive
 		for _, e := range parseSources(c.text, c.deb822) {
 			if a, ok := e.debian(); ok {
 				got = a
@@ -41,6 +42,11 @@ func TestParseSources(t *testing.T) {
 	}
 }
 
+type exitError struct{}
+
+func (exitError) Error() string { return "exit status 100" }
+func (exitError) ExitCode() int { return 100 }
+
 func TestDiagnose(t *testing.T) {
 	for out, want := range map[string]string{
 		"Err:1 http://m.invalid forky InRelease\n  Could not resolve 'm.invalid'\nE: Failed to fetch http://m.invalid/dists/forky/InRelease  Could not resolve 'm.invalid'":     "the mirror of suite forky cannot be reached",
@@ -52,8 +58,8 @@ func TestDiagnose(t *testing.T) {
 		"E: Release file for http://m.invalid is not valid yet (invalid for 2h)": "from the future",
 		"E: Something new": "apt-get failed for suite forky",
 	} {
-		err := apt{suite: "forky"}.diagnose(out, exitError{})
-		if got := err.Error(); len(got) < len(want) || !contain(got, want) {
+		err := Suite{Name: "forky"}.diagnose(out, exitError{})
+		if got := err.Error(); !strings.Contains(got, want) {
 			t.Errorf("%q is put as %q, want %q", out, got, want)
 		}
 	}

@@ -1,4 +1,7 @@
-package bootstrap
+// Package apt fetches packages from Debian with an apt of its own: configuration,
+// indexes and caches lie in a directory, the system's are not touched and no root
+// is needed.
+package apt
 
 import (
 	"context"
@@ -16,33 +19,33 @@ import (
 // MirrorEnv names the Debian archive to take packages from, as --mirror does.
 const MirrorEnv = "DOT4FA_DEBIAN_MIRROR"
 
-// archive is a Debian archive as apt's sources name it.
-type archive struct {
+// Archive is a Debian archive as apt's sources name it.
+type Archive struct {
 	URI      string
 	SignedBy string // a keyring or a key; empty for what apt trusts anyway
 }
 
-// findArchive returns the archive to use: the one asked for, else the one in
+// Find returns the archive to use: the one asked for, else the one in
 // this machine's own apt configuration.
-func findArchive(ctx context.Context, mirror, keyring string) (archive, error) {
+func Find(ctx context.Context, mirror, keyring string) (Archive, error) {
 	if mirror == "" {
 		mirror = os.Getenv(MirrorEnv)
 	}
 	configured, err := configuredArchive(ctx)
 	if err != nil {
-		return archive{}, err
+		return Archive{}, err
 	}
 	a := configured
 	if mirror != "" {
-		a = archive{URI: mirror, SignedBy: configured.SignedBy}
+		a = Archive{URI: mirror, SignedBy: configured.SignedBy}
 	}
 	if a.URI == "" {
-		return archive{}, fault.New(fault.Environment, "this machine's apt sources name no Debian archive").
+		return Archive{}, fault.New(fault.Environment, "this machine's apt sources name no Debian archive").
 			Hintf("name one with --mirror URL or $%s; its signature is checked with Debian's keyring (package debian-archive-keyring, or --keyring FILE)", MirrorEnv)
 	}
 	if keyring != "" {
 		if a.SignedBy, err = filepath.Abs(keyring); err != nil {
-			return archive{}, err
+			return Archive{}, err
 		}
 	}
 	for _, name := range debianKeyrings {
@@ -57,11 +60,11 @@ func findArchive(ctx context.Context, mirror, keyring string) (archive, error) {
 var debianKeyrings = []string{"/usr/share/keyrings/debian-archive-keyring.pgp", "/usr/share/keyrings/debian-archive-keyring.gpg"}
 
 // configuredArchive reads the sources that apt itself reads.
-func configuredArchive(ctx context.Context) (archive, error) {
+func configuredArchive(ctx context.Context) (Archive, error) {
 	var out strings.Builder
 	cmd := shell.Command{Path: "apt-config", Args: []string{"shell", "LIST", "Dir::Etc::sourcelist/f", "PARTS", "Dir::Etc::sourceparts/d"}}
 	if err := cmd.Run(ctx, &out); err != nil {
-		return archive{}, fault.New(fault.Environment, "apt's configuration cannot be read: %w", err).Hintf("does apt-config dump work?")
+		return Archive{}, fault.New(fault.Environment, "apt's configuration cannot be read: %w", err).Hintf("does apt-config dump work?")
 	}
 	var files []string
 	for _, m := range reAssigned.FindAllStringSubmatch(out.String(), -1) {
@@ -86,7 +89,7 @@ func configuredArchive(ctx context.Context) (archive, error) {
 			}
 		}
 	}
-	return archive{}, nil
+	return Archive{}, nil
 }
 
 var reAssigned = regexp.MustCompile(`(?m)^\w+='(.*)'$`)
@@ -168,14 +171,14 @@ func parseLine(line string) (entry, bool) {
 var reSuite = regexp.MustCompile(`^(bookworm|trixie|forky|duke|sid|oldstable|stable|testing|unstable)(-updates|-backports)?$`)
 
 // debian reports whether e is Debian's main archive, and where it is.
-func (e entry) debian() (archive, bool) {
+func (e entry) debian() (Archive, bool) {
 	if e.disabled || !slices.Contains(e.types, "deb") || !slices.Contains(e.components, "main") || !slices.ContainsFunc(e.suites, reSuite.MatchString) {
-		return archive{}, false
+		return Archive{}, false
 	}
 	for _, uri := range e.uris {
 		if !strings.HasPrefix(uri, "cdrom:") {
-			return archive{URI: uri, SignedBy: e.signedBy}, true
+			return Archive{URI: uri, SignedBy: e.signedBy}, true
 		}
 	}
-	return archive{}, false
+	return Archive{}, false
 }

@@ -1,4 +1,6 @@
-package bootstrap
+// Package importlib makes import libraries: what a linker asks of a shared library,
+// and nothing to run.
+package importlib
 
 import (
 	"bytes"
@@ -15,38 +17,40 @@ import (
 	"dot4fa/internal/shell"
 )
 
-// A stub is an import library: it has the name, the soname and the symbols of a
-// real library and none of its code or needs. What the linker asks of a library
-// is there, on any host; a program started with it says what it lacks and ends.
-type stub struct {
-	Path    string   // in the root
+// Library has the soname and the symbols of a real library and none of its code
+// or needs: programs link with it on any host. A program that is started with it
+// says what it lacks and ends.
+type Library struct {
+	Path    string   // the file to make
 	Soname  string   // what programs linked with it will ask for
-	Symbols []symbol // none when the real library was not downloaded
+	Symbols []Symbol // none when the real library was not downloaded
 }
 
-type symbol struct {
+// Symbol is a function or variable that programs can link with.
+type Symbol struct {
 	Name    string
 	Version string // "" when the library has none for it
 	Size    uint64
 	Data    bool
 }
 
-// exported reads the symbols that programs can link with from a real library.
-func exported(path string) (soname string, symbols []symbol, err error) {
+// Read returns the import library of the real library at path, to be made in its
+// place.
+func Read(path string) (l Library, err error) {
 	f, err := elf.Open(path)
 	if err != nil {
-		return "", nil, fault.New(fault.Environment, "not a library that can be read: %w", err).At("%s", path)
+		return l, fault.New(fault.Environment, "not a library that can be read: %w", err).At("%s", path)
 	}
 	defer f.Close()
 	if f.Machine != elf.EM_X86_64 {
-		return "", nil, fault.New(fault.Environment, "the library is for %s, not for x86-64", f.Machine).At("%s", path)
+		return l, fault.New(fault.Environment, "the library is for %s, not for x86-64", f.Machine).At("%s", path)
 	}
 	if names, err := f.DynString(elf.DT_SONAME); err == nil && len(names) > 0 {
-		soname = names[0]
+		l.Soname = names[0]
 	}
 	all, err := f.DynamicSymbols()
 	if err != nil && !errors.Is(err, elf.ErrNoSymbols) {
-		return "", nil, fault.New(fault.Environment, "the library's symbols cannot be read: %w", err).At("%s", path)
+		return l, fault.New(fault.Environment, "the library's symbols cannot be read: %w", err).At("%s", path)
 	}
 	for _, s := range all {
 		bind, kind := elf.ST_BIND(s.Info), elf.ST_TYPE(s.Info)
@@ -58,18 +62,19 @@ func exported(path string) (soname string, symbols []symbol, err error) {
 		}
 		switch kind {
 		case elf.STT_FUNC, elf.STT_OBJECT:
-			symbols = append(symbols, symbol{s.Name, s.Version, s.Size, kind == elf.STT_OBJECT})
+			l.Symbols = append(l.Symbols, Symbol{s.Name, s.Version, s.Size, kind == elf.STT_OBJECT})
 		}
 	}
-	slices.SortFunc(symbols, func(a, b symbol) int { return strings.Compare(a.Name, b.Name) })
-	return soname, symbols, nil
+	slices.SortFunc(l.Symbols, func(a, b Symbol) int { return strings.Compare(a.Name, b.Name) })
+	l.Path = path
+	return l, nil
 }
 
 // source returns the stub as x86-64 assembly: every function traps, and loading
 // the library says why nothing runs and ends the program.
-func (s stub) source() []byte {
+func (l Library) source() []byte {
 	var b bytes.Buffer
-	message := fmt.Sprintf("%s: a compile-only stub made by dot4fa toolchain bootstrap: programs built with it run where the real library is installed\n", s.Soname)
+	message := fmt.Sprintf("%s: a compile-only stub made by dot4fa toolchain bootstrap: programs built with it run where the real library is installed\n", l.Soname)
 	fmt.Fprintf(&b, `	.text
 	.type	.Lsay, @function
 .Lsay:
@@ -90,13 +95,13 @@ func (s stub) source() []byte {
 	.ascii	%q
 	.text
 `, len(message), message)
-	for _, y := range s.Symbols {
+	for _, y := range l.Symbols {
 		if !y.Data {
 			fmt.Fprintf(&b, "\t.globl\t%[1]s\n\t.type\t%[1]s, @function\n%[1]s:\n", y.Name)
 		}
 	}
 	b.WriteString("\tud2\n\t.bss\n")
-	for _, y := range s.Symbols {
+	for _, y := range l.Symbols {
 		if y.Data {
 			size := max(y.Size, 1)
 			fmt.Fprintf(&b, "\t.p2align\t4\n\t.globl\t%[1]s\n\t.type\t%[1]s, @object\n\t.size\t%[1]s, %[2]d\n%[1]s:\n\t.zero\t%[2]d\n", y.Name, size)
@@ -108,10 +113,10 @@ func (s stub) source() []byte {
 
 // versions returns the linker script that gives the symbols their versions, ""
 // when they have none.
-func (s stub) versions() string {
+func (l Library) versions() string {
 	nodes := map[string][]string{}
 	var order []string
-	for _, y := range s.Symbols {
+	for _, y := range l.Symbols {
 		if y.Version == "" {
 			continue
 		}
@@ -132,34 +137,39 @@ func (s stub) versions() string {
 	return b.String()
 }
 
-// make assembles the stub with clang below scratch and puts it at its path,
+// Make assembles the library with clang below scratch and puts it at its path,
 // replacing a real library.
-func (s stub) make(ctx context.Context, clang, scratch string) error {
+func (l Library) Make(ctx context.Context, clang, scratch string) error {
 	src, script := filepath.Join(scratch, "stub.s"), filepath.Join(scratch, "stub.ver")
 	out := filepath.Join(scratch, "stub.so")
-	args := []string{"-x", "assembler", src, "-shared", "-nostdlib", "-Wl,-soname," + s.Soname, "-Wl,-z,noexecstack", "-o", out}
-	if v := s.versions(); v != "" {
+	args := []string{"-x", "assembler", src, "-shared", "-nostdlib", "-Wl,-soname," + l.Soname, "-Wl,-z,noexecstack", "-o", out}
+	if v := l.versions(); v != "" {
 		if err := os.WriteFile(script, []byte(v), 0o644); err != nil {
-			return writing(err, script)
+			return fault.Write(err, script)
 		}
 		args = append(args, "-Wl,--version-script="+script)
 	}
-	if err := os.WriteFile(src, s.source(), 0o644); err != nil {
-		return writing(err, src)
+	if err := os.WriteFile(src, l.source(), 0o644); err != nil {
+		return fault.Write(err, src)
 	}
 	var log bytes.Buffer
 	if err := (shell.Command{Path: clang, Args: args}).Run(ctx, &log); err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		return fault.New(fault.Environment, "the stub of %s cannot be made: %w\n%s", s.Soname, err, lastLines(log.String(), 6)).
+		return fault.New(fault.Environment, "the stub of %s cannot be made: %w\n%s", l.Soname, err, tail(log.String(), 6)).
 			Hintf("%s must be a clang that assembles and links for x86-64", clang)
 	}
-	if err := os.MkdirAll(filepath.Dir(s.Path), 0o755); err != nil {
-		return writing(err, s.Path)
+	if err := os.MkdirAll(filepath.Dir(l.Path), 0o755); err != nil {
+		return fault.Write(err, l.Path)
 	}
-	if err := os.Rename(out, s.Path); err != nil {
-		return writing(err, s.Path)
+	if err := os.Rename(out, l.Path); err != nil {
+		return fault.Write(err, l.Path)
 	}
 	return nil
+}
+
+func tail(text string, n int) string {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
