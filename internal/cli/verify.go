@@ -66,7 +66,7 @@ data/ or ../shared/data/ where they are there. Nothing is downloaded.`,
 	s.StringSliceVar(&f.o.Skip, "skip", nil, "`parts` to leave out: "+strings.Join(verify.Parts, ", "))
 	s.BoolVar(&f.o.Quick, "quick", false, "of the attention cases only head size 256 with 6 query heads a KV head, and depth up to 16,384")
 	s.BoolVar(&f.o.Fresh, "fresh", false, "measure again what earlier runs have measured")
-	s.StringVar(&f.svg, "svg", "", "draw the divergence by types and by position into this `file`")
+	s.StringVar(&f.svg, "svg", "", "draw the divergence by types and position, and the error by depth, into this `file`")
 	s.StringVar(&f.write, "write", "", "also write the report as JSON into this `file`")
 	return c
 }
@@ -97,8 +97,8 @@ func (a *app) runVerify(cmd *cobra.Command, f verifyFlags) error {
 	if err != nil {
 		return err
 	}
-	if f.svg != "" && rep.Quality != nil {
-		if err := picture.WriteFile(f.svg, rep.Quality.SVG()); err != nil {
+	if f.svg != "" {
+		if err := picture.WriteFile(f.svg, rep.SVG()); err != nil {
 			return err
 		}
 	}

@@ -3,14 +3,11 @@ package verify
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"text/tabwriter"
-
-	"dot4fa/internal/plot"
-	"dot4fa/internal/progress"
-	"dot4fa/internal/vram"
 	"time"
+
+	"dot4fa/internal/progress"
 )
 
 // Print writes the report as text.
@@ -188,37 +185,3 @@ func (q *Quality) print(w io.Writer) error {
 	return nil
 }
 
-// SVG draws the divergence against the memory that a pair takes, and against the
-// position in the context.
-func (q *Quality) SVG() []byte {
-	cost := plot.Panel{Title: "by types", X: plot.Axis{Label: "bytes a cell and KV head (head size 256)"}, Y: plot.Axis{Label: "mean KLD", Log: true}}
-	depth := plot.Panel{Title: "by position", X: plot.Axis{Label: "cells before the query", Log: true}, Y: plot.Axis{Label: "mean KLD", Log: true}}
-	deepest := slices.Max(q.Ctxs)
-	for _, c := range q.Cells {
-		if c.Problem != "" {
-			continue
-		}
-		name := c.K + "/" + c.V
-		if c.Ctx == deepest {
-			if p, err := vram.ParsePair(strings.TrimSuffix(c.K, mse) + "/" + c.V); err == nil {
-				if k, v, err := vram.Uniform(1, 1, 256).Bytes(p, vram.Use{Ctx: 256}); err == nil {
-					cost.Lines = append(cost.Lines, plot.Line{Name: name, Marks: true, Points: []plot.Point{
-						{X: float64(k+v) / 256, Y: c.KLD.Mean, Low: c.KLD.Mean - c.KLD.Err, High: c.KLD.Mean + c.KLD.Err}}})
-				}
-			}
-		}
-		i := slices.IndexFunc(depth.Lines, func(l plot.Line) bool { return l.Name == name })
-		if i < 0 {
-			i = len(depth.Lines)
-			depth.Lines = append(depth.Lines, plot.Line{Name: name})
-		}
-		for _, b := range c.Bins {
-			depth.Lines[i].Points = append(depth.Lines[i].Points, plot.Point{X: float64(b.From+b.To) / 2, Y: b.KLD.Mean,
-				Low: b.KLD.Mean - b.KLD.Err, High: b.KLD.Mean + b.KLD.Err, Note: fmt.Sprintf("context %d, positions %d to %d", c.Ctx, b.From, b.To)})
-		}
-	}
-	for i := range depth.Lines {
-		slices.SortFunc(depth.Lines[i].Points, func(a, b plot.Point) int { return int(a.X - b.X) })
-	}
-	return plot.Chart{Title: "Divergence from f16/f16", Note: q.Condition() + "; bars: standard error", Panels: []plot.Panel{cost, depth}}.SVG()
-}

@@ -57,7 +57,7 @@ func TestQuality(t *testing.T) {
 	if err := rep.Print(&text); err != nil || !strings.Contains(text.String(), "left out: state") || strings.Contains(text.String(), os.TempDir()) {
 		t.Errorf("%v, printed:\n%s", err, text.String())
 	}
-	if svg := string(rep.Quality.SVG()); !strings.Contains(svg, "packed16-mse/q4_0") || strings.Contains(svg, "NaN") {
+	if svg := string(rep.SVG()); !strings.Contains(svg, "packed16-mse/q4_0") || strings.Contains(svg, "NaN") {
 		t.Errorf("picture:\n%s", svg)
 	}
 }
