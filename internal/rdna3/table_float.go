@@ -160,7 +160,7 @@ func divFixup(q, den, num uint32) uint32 {
 		return sign
 	case int(n>>23)-int(d>>23) < -150:
 		return sign
-	case d>>23 == 255:
+	case isNaN32(q): // the refinement of a quotient that overflows
 		return sign | inf32
 	}
 	return q&^sign32 | sign

@@ -79,6 +79,9 @@ func (r *Result) Worst() float64 {
 	return worst
 }
 
+// launchDefines make the host's launch code that of an AMD GPU with RDNA3's matrix tiles.
+var launchDefines = append([]string{"PACKED16_MMA_LAYOUT=2"}, hostrun.AMD...)
+
 // Run launches every kernel of r on the emulator and judges what they compute. A case that misses its tolerance, an access
 // outside of a buffer, an instruction that is not known: each is an error with code VerifyFailed.
 func Run(ctx context.Context, r *recipe.Recipe, assets fs.FS, o Options) (*Result, error) {
@@ -102,7 +105,7 @@ func Run(ctx context.Context, r *recipe.Recipe, assets fs.FS, o Options) (*Resul
 	m := NewMachine(objects, o.Emulate)
 	say("compiling the launch code")
 	p, err := hostrun.CompileKernels(ctx, r, assets, hostrun.KernelOptions{
-		Options: hostrun.Options{Compiler: o.Clang.Path, Dir: filepath.Join(o.Dir, "host"), Defines: hostrun.AMD, Jobs: o.Jobs}, Away: m.Launch,
+		Options: hostrun.Options{Compiler: o.Clang.Path, Dir: filepath.Join(o.Dir, "host"), Defines: launchDefines, Jobs: o.Jobs}, Away: m.Launch,
 	})
 	if err != nil {
 		return nil, err
@@ -247,10 +250,15 @@ func checks(r *recipe.Recipe) []check {
 			add("verify", "nq=%d nk=%d gqa=2 mask=%s kv=2 seq=2 k=f16", 2+n%7, 270+n%30, mask())
 			add("prefill dot4", "route=prefill nq=33 nk=%d gqa=2 mask=causal", 200+n%60)
 			add("prefill dot4", "route=prefill nq=9 nk=%d gqa=6 mask=%s k=f16 sinks=1", 97+n%60, mask())
+			for i, warps := range []int{8, 4} { // for a device of one multiprocessor, then of many: shares of the cells, and a merge
+				add("prefill mma", "route=mma nq=70 nk=%d gqa=2 mask=%s warps=%d sinks=%d", 150+n%60, mask(), warps, i)
+				add("prefill mma", "route=mma nq=9 nk=%d gqa=6 mask=%s warps=%d sms=96 k=%s kv=2", 530+n%60, mask(), warps, []string{"packed", "f16"}[i])
+			}
 			if d == slices.Max(r.Kernel.HeadSizes) {
 				add("short decode", "nk=512 gqa=6 mask=none pad=0").cost = true
 				add("long decode", "nk=1024 gqa=6 mask=none pad=0 cta=2").cost = true
 				add("verify", "nq=4 nk=512 gqa=6 mask=none pad=0 cta=2").cost = true
+				add("prefill mma", "route=mma nq=64 nk=256 gqa=2 mask=none pad=0").cost = true
 				add("prefill dot4", "route=prefill nq=%d nk=256 gqa=2 mask=none pad=0", r.Kernel.BM).cost = true
 			}
 		}

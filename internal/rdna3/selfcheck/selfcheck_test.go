@@ -56,7 +56,7 @@ func build(t *testing.T, heads []int, vs []string, o rdna3.Options) (*Machine, *
 	}
 	m := NewMachine(objects, o)
 	p, err := hostrun.CompileKernels(ctx, r, assets, hostrun.KernelOptions{
-		Options: hostrun.Options{Compiler: clang.Path, Dir: filepath.Join(dir, "host"), Defines: hostrun.AMD}, Away: m.Launch,
+		Options: hostrun.Options{Compiler: clang.Path, Dir: filepath.Join(dir, "host"), Defines: launchDefines}, Away: m.Launch,
 	})
 	if err != nil {
 		t.Fatal(err)
