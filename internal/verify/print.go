@@ -184,4 +184,3 @@ func (q *Quality) print(w io.Writer) error {
 	}
 	return nil
 }
-
