@@ -85,7 +85,7 @@ type Result struct {
 // renames that when all is done; what was downloaded is kept for the next try.
 func Make(ctx context.Context, o Options) (*Result, error) {
 	start := time.Now()
-	if r, err := o.present(); r != nil || err != nil {
+	if r, err := o.present(ctx); r != nil || err != nil {
 		return &Result{Dir: o.Dir, Record: r}, err
 	}
 	h, err := findHost(ctx, o.Clang)
@@ -100,7 +100,7 @@ func Make(ctx context.Context, o Options) (*Result, error) {
 		return nil, err
 	}
 	defer unlock()
-	if r, err := o.present(); r != nil || err != nil { // another run made it meanwhile
+	if r, err := o.present(ctx); r != nil || err != nil { // another run made it meanwhile
 		return &Result{Dir: o.Dir, Record: r}, err
 	}
 	rec := &Record{Kind: compileOnly, Clang: h.version, Suites: o.suites(), Unchecked: o.AllowStale}
@@ -128,7 +128,7 @@ func Make(ctx context.Context, o Options) (*Result, error) {
 
 // present returns the record of a prefix that is in DIR already, nil when DIR
 // is free. What is something else, or was made otherwise, is left alone.
-func (o *Options) present() (*Record, error) {
+func (o *Options) present(ctx context.Context) (*Record, error) {
 	if i := strings.IndexAny(o.Dir, " \t\n'\"\\$;"); i >= 0 {
 		return nil, fault.New(fault.Usage, "the directory's name holds %q, which CMake's HIPFLAGS cannot pass to a compiler", o.Dir[i]).At("%s", o.Dir).
 			Hintf("name another directory")
@@ -152,7 +152,7 @@ func (o *Options) present() (*Record, error) {
 			Hintf("name a directory that does not exist yet")
 	}
 	if o.Clang != "" {
-		if h, err := findClang(context.Background(), o.Clang); err == nil && h.clang != r.Compiler {
+		if h, err := findClang(ctx, o.Clang); err == nil && h.clang != r.Compiler {
 			return nil, o.other("it was made for " + r.Compiler)
 		}
 	}

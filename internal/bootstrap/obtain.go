@@ -110,7 +110,7 @@ func (o *Options) atHand(ctx context.Context, rec *Record) error {
 // Commands returns what Make would run, as a shell takes it: the downloads,
 // and then finish, the command that called, on what they left.
 func Commands(ctx context.Context, o Options, finish shell.Command) ([]string, error) {
-	if r, err := o.present(); r != nil || err != nil {
+	if r, err := o.present(ctx); r != nil || err != nil {
 		return nil, err
 	}
 	finish.Args = append(finish.Args, "--debs", o.debs())
