@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Watches upstream: does the series hold on its newest commit? While it does
-# not, one open issue carries the newest report; it is closed when the series
+# Watches upstream: does the series hold on its newest commit, and compile? While it
+# does not, one open issue carries the newest report; it is closed when the series
 # holds again.
 #
 #   REF      upstream ref to check
@@ -45,11 +45,11 @@ body() {
     echo
     echo '```'
     echo
-    echo "To look at it: \`dot4fa check $REF\`, then \`dot4fa explain EDIT\`."
+    echo "To look at it: \`dot4fa check --compile $REF\`, then \`dot4fa explain EDIT\`."
 }
 
 code=0
-dot4fa check "$REF" >"$dir/report" 2>"$dir/log" || code=$?
+dot4fa check --compile "$REF" >"$dir/report" 2>"$dir/log" || code=$?
 show "$dir/report"
 show "$dir/log" >&2
 if [ "$code" -ne 0 ] && [ "$code" -ne 3 ]; then

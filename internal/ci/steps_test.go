@@ -106,6 +106,9 @@ func TestCanary(t *testing.T) {
 while [ $# -gt 0 ]; do [ "$1" = --body-file ] && cp "$2" body; shift; done
 exit 0`)
 			code, out := b.run("canary.sh", "REF=master", "RUN_URL=https://example.invalid/run/1")
+			if !strings.HasPrefix(b.read("calls"), "dot4fa [check] [--compile] [master]\n") {
+				t.Errorf("calls\n%s", b.read("calls"))
+			}
 			if code != c.code {
 				t.Errorf("exit code %d, want %d\n%s", code, c.code, out)
 			}
@@ -395,7 +398,7 @@ func TestDepsStep(t *testing.T) {
 		if code, out := b.run("deps.sh", "ROCM="); code != 0 {
 			t.Fatalf("exit code %d\n%s", code, out)
 		}
-		if calls := b.read("calls"); !strings.Contains(calls, "\napt-get [install]") || strings.Contains(calls, "hipblas") || strings.Contains(calls, "sudo [apt-get] [install]") != sudo {
+		if calls := b.read("calls"); !strings.Contains(calls, "\napt-get [install]") || strings.Contains(calls, "hipblas") || strings.Contains(calls, "clang") || strings.Contains(calls, "keyring") || strings.Contains(calls, "sudo [apt-get] [install]") != sudo {
 			t.Errorf("uid %s: calls\n%s", uid, calls)
 		}
 		if code, _ := b.run("deps.sh", "ROCM=6.4.4"); code != 0 || !strings.Contains(b.read("calls"), "[hipblas-dev] [rocblas-dev]") {
@@ -404,9 +407,77 @@ func TestDepsStep(t *testing.T) {
 	}
 	b := newBench(t)
 	b.program("id", "echo 0")
+	b.program("apt-get", "exit 0")
+	if code, _ := b.run("deps.sh", "CLANG=19", "DEBIAN=1"); code != 0 || !strings.Contains(b.read("calls"), "[clang-19] [clang-tools-19] [lld-19] [llvm-19] [libclang-rt-19-dev] [debian-archive-keyring]") {
+		t.Errorf("with clang: exit code %d, calls\n%s", code, b.read("calls"))
+	}
 	b.program("apt-get", `[ "$1" = install ] && exit 100; exit 0`)
 	if code, _ := b.run("deps.sh", "ROCM="); code != 100 {
 		t.Errorf("apt-get fails: exit code %d", code)
+	}
+}
+
+func TestKernelsStep(t *testing.T) {
+	b := newBench(t)
+	b.program("dot4fa", "exit 0")
+	if code, out := b.run("kernels.sh"); code != 0 || b.read("calls") != "dot4fa [isa] [--all]\ndot4fa [isa] [--run]\n" {
+		t.Errorf("exit code %d, calls\n%s\n%s", code, b.read("calls"), out)
+	}
+	b.program("dot4fa", `[ "$2" = --all ] && exit 6; exit 0`)
+	if code, _ := b.run("kernels.sh"); code != 6 {
+		t.Errorf("a budget is broken: exit code %d", code)
+	}
+}
+
+func TestCrossStep(t *testing.T) {
+	for fails, want := range map[string]int{"none": 0, "toolchain": 4, "check": 4, "build": 4} {
+		b := newBench(t)
+		b.program("dot4fa", `echo "rocm $DOT4FA_ROCM" >>"$CALLS"; [ "$1" = `+fails+` ] && exit 4; exit 0`)
+		code, out := b.run("cross.sh", "REF=master", "DOT4FA_ROCM=")
+		if code != want {
+			t.Errorf("%s fails: exit code %d\n%s", fails, code, out)
+		}
+		rocm := b.dir + "/.dot4fa/rocm"
+		all := "dot4fa [toolchain] [bootstrap] [" + rocm + "]\nrocm \n" +
+			"dot4fa [check] [--compile]\nrocm " + rocm + "\ndot4fa [check] [--compile] [master]\nrocm " + rocm + "\ndot4fa [build] [--recipe] [rdna3]\nrocm " + rocm + "\n"
+		if calls := b.read("calls"); fails == "none" && calls != all || !strings.HasPrefix(all, calls) {
+			t.Errorf("%s fails: calls\n%s", fails, calls)
+		}
+	}
+}
+
+func TestProveStep(t *testing.T) {
+	const all = "doctor build verify bench report"
+	for fails, c := range map[string]struct {
+		calls string
+		code  int
+	}{
+		"none":   {all, 0},
+		"doctor": {"doctor report", 6},
+		"build":  {"doctor build report", 6},
+		"verify": {all, 6},
+		"bench":  {all, 6},
+		"report": {all, 6},
+	} {
+		b := newBench(t)
+		b.program("dot4fa", `[ "$1" = `+fails+` ] && exit 6; exit 0`)
+		code, out := b.run("prove.sh", "RECIPE=cpu", "OUT=out")
+		var verbs []string
+		for line := range strings.Lines(b.read("calls")) {
+			verb, _, _ := strings.Cut(strings.TrimPrefix(line, "dot4fa ["), "]")
+			verbs = append(verbs, verb)
+		}
+		if code != c.code || strings.Join(verbs, " ") != c.calls {
+			t.Errorf("%s fails: exit code %d, calls %v\n%s", fails, code, verbs, out)
+		}
+		if fails == "none" && !strings.Contains(b.read("calls"), "dot4fa [verify] [--recipe] [cpu] [--skip] [quality]\n") {
+			t.Errorf("without a model quality is not left out by name:\n%s", b.read("calls"))
+		}
+	}
+	b := newBench(t)
+	b.program("dot4fa", `case $1 in verify) exit 6;; bench) exit 1;; esac`)
+	if code, _ := b.run("prove.sh", "RECIPE=cpu", "OUT=out", "MODEL=m.gguf", "TEXT=t"); code != 6 || !strings.Contains(b.read("calls"), "[--model] [m.gguf] [--text] [t]") {
+		t.Errorf("two parts fail: exit code %d, not that of the first\n%s", code, b.read("calls"))
 	}
 }
 

@@ -39,8 +39,8 @@ func workflows(t *testing.T) []Workflow {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(list) != 3 {
-		t.Fatalf("%d workflows, want 3", len(list))
+	if len(list) != 4 {
+		t.Fatalf("%d workflows, want 4", len(list))
 	}
 	return list
 }
@@ -62,6 +62,7 @@ func TestLintSeesBrokenWorkflow(t *testing.T) {
 		{"build.yml", "runs-on: ubuntu-24.04", "runs_on: ubuntu-24.04", "runs_on"},
 		{"canary.yml", "issues: write", "issue: write", `unknown permission scope "issue"`},
 		{"canary.yml", `"17 5 * * *"`, `"17 5 * *"`, "CRON"},
+		{"nightly.yml", "vars.DEBIAN_MIRROR", "varz.DEBIAN_MIRROR", "varz"},
 		{"release.yml", "contents: write", "contents: rite", "rite"},
 		{"release.yml", "${{ github.token }}", "${{ github.token }", "}"},
 	} {
@@ -195,7 +196,7 @@ func TestCommittedWorkflows(t *testing.T) {
 		t.Errorf("ci/workflows/%s: %s; run dot4fa ci workflow --out ci/workflows", name, why)
 	}
 	have, err := filepath.Glob("../../ci/workflows/*")
-	if err != nil || len(have) != 3 {
+	if err != nil || len(have) != 4 {
 		t.Errorf("ci/workflows holds %v, %v", have, err)
 	}
 }
@@ -203,7 +204,7 @@ func TestCommittedWorkflows(t *testing.T) {
 func TestWrite(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b")
 	list := workflows(t)
-	if written, err := Write(dir, list); err != nil || len(written) != 3 {
+	if written, err := Write(dir, list); err != nil || len(written) != 4 {
 		t.Fatalf("first: wrote %v, %v", written, err)
 	}
 	if written, err := Write(dir, list); err != nil || len(written) != 0 {
