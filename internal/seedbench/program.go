@@ -107,6 +107,9 @@ func (s *Seed) compile(v variant) (shell.Command, error) {
 	c.Args = append(append(c.Args, include...), filepath.Join(dir, "seed.cu"), "-o", filepath.Join(dir, "seed"))
 	if s.Recipe.Backend == recipe.HIP {
 		c.Args = append(c.Args, "--hip-link")
+		if s.ROCm != "" { // its libraries need not be where the loader looks
+			c.Args = append(c.Args, "-Wl,-rpath,"+filepath.Join(s.ROCm, "lib"))
+		}
 	}
 	return c, nil
 }
@@ -132,7 +135,7 @@ func (s *Seed) measurements(ctx context.Context) (device string, list []Measurem
 		case runErr != nil && !errors.As(runErr, &exit):
 			return "", nil, fault.New(fault.Environment, "the program of the experiments did not start: %w", runErr).At("%s", c.Path)
 		case err != nil:
-			return "", nil, fault.New(fault.Failure, "the experiments with %s ended early: %w %s", v.name, err, strings.TrimSpace(log.String())).At("%s", c.Path)
+			return "", nil, fault.New(fault.Failure, "the experiments with %s ended early: %w%s", v.name, err, said(log.String())).At("%s", c.Path)
 		case runErr != nil:
 			return "", nil, fault.New(fault.VerifyFailed, "the experiments with %s computed wrong numbers%s", v.name, worst(some)).At("%s", c.Path)
 		}
@@ -141,6 +144,14 @@ func (s *Seed) measurements(ctx context.Context) (device string, list []Measurem
 		counter.Step(i+1, len(all), v.name)
 	}
 	return device, list, nil
+}
+
+// said is what a program wrote to stderr, as the end of a message.
+func said(log string) string {
+	if log = strings.TrimSpace(log); log == "" {
+		return ""
+	}
+	return ": " + log
 }
 
 // worst names the measurement with the largest error.

@@ -123,7 +123,7 @@ func seed(t *testing.T, name string) *Seed {
 func TestCommands(t *testing.T) {
 	for name, want := range map[string]string{
 		"cuda":  "/bin/nvcc -std=c++17 -O3 -DNDEBUG -DSEED_LAYOUTS=1 -arch=sm_90 -use_fast_math -extended-lambda -DGGML_USE_CUDA -I/d/recipe -I/w/ggml/src/ggml-cuda -I/w/ggml/src -I/w/ggml/include /d/recipe/seed.cu -o /d/recipe/seed",
-		"rdna3": "/bin/clang++ -std=c++17 -O3 -DNDEBUG -DSEED_LAYOUTS=1 -x hip -DGGML_USE_HIP -D__HIP_PLATFORM_AMD__ --offload-arch=gfx1100 --rocm-path=/rocm -I/d/recipe -I/w/ggml/src/ggml-cuda -I/w/ggml/src -I/w/ggml/include /d/recipe/seed.cu -o /d/recipe/seed --hip-link",
+		"rdna3": "/bin/clang++ -std=c++17 -O3 -DNDEBUG -DSEED_LAYOUTS=1 -x hip -DGGML_USE_HIP -D__HIP_PLATFORM_AMD__ --offload-arch=gfx1100 --rocm-path=/rocm -I/d/recipe -I/w/ggml/src/ggml-cuda -I/w/ggml/src -I/w/ggml/include /d/recipe/seed.cu -o /d/recipe/seed --hip-link -Wl,-rpath,/rocm/lib",
 	} {
 		s := seed(t, name)
 		cmds, err := s.Commands()
