@@ -71,26 +71,35 @@ static packed16_shape packed16_shape_of(const ggml_tensor * dst) {
     return s;
 }
 
-// Whether decode and verify run on matrix tiles: one answer for every number of query rows, as their bits must agree.
-static bool packed16_matrix_decode(const int device, const packed16_shape & s) {
-#if PACKED16_DECODE_MATRIX
-    const auto & info = ggml_cuda_info().devices[device];
-    const int    row  = s.v == PACKED16_V_F16 ? packed16_v_f16::row_bytes(s.d) :
-                        s.v == PACKED16_V_Q8_0 ? packed16_v_q8_0::row_bytes(s.d) : packed16_v_q4_0::row_bytes(s.d);
-    return GGML_CUDA_CC_IS_NVIDIA(info.cc) && ggml_cuda_highest_compiled_arch(info.cc) >= GGML_CUDA_CC_AMPERE &&
-        packed16_decode_mma_shared(s.d, row) <= info.smpbo;
-#else
-    GGML_UNUSED_VARS(device, s);
-    return false;
-#endif // PACKED16_DECODE_MATRIX
-}
-
-// What the cut depends on beside the arguments.
+// What the cut of the decode side depends on beside the arguments.
 struct packed16_decode_device {
-    bool matrix;
-    int  nsm;
-    int  D;
+    int    D;
+    int    v_row;  // bytes
+    int    nsm;
+    size_t shared; // memory a block may have; a multiprocessor has 1 KiB more, and a block takes 1 KiB more than it asks for
+    bool   matrix; // decode and verify run on matrix tiles: one answer for every number of query rows, as their bits must agree
+
+    // Blocks of the matrix-tile kernel that run at once.
+    int64_t slots(const int columns) const {
+        const int64_t fit = (shared + 1024)/(packed16_decode_mma_shared(D, v_row, columns) + 1024);
+        return std::min<int64_t>(std::max<int64_t>(fit, 1), PACKED16_DECODE_FILL_MATRIX)*nsm;
+    }
 };
+
+static packed16_decode_device packed16_decode_device_of(const int device, const packed16_shape & s) {
+    const auto & info = ggml_cuda_info().devices[device];
+    packed16_decode_device dev = {};
+    dev.D      = s.d;
+    dev.v_row  = s.v == PACKED16_V_F16 ? packed16_v_f16::row_bytes(s.d) :
+                 s.v == PACKED16_V_Q8_0 ? packed16_v_q8_0::row_bytes(s.d) : packed16_v_q4_0::row_bytes(s.d);
+    dev.nsm    = info.nsm;
+    dev.shared = info.smpbo;
+#if PACKED16_DECODE_MATRIX
+    dev.matrix = GGML_CUDA_CC_IS_NVIDIA(info.cc) && ggml_cuda_highest_compiled_arch(info.cc) >= GGML_CUDA_CC_AMPERE &&
+        packed16_decode_mma_shared(dev.D, dev.v_row, dev.D < 256 ? 32 : 24) <= info.smpbo;
+#endif // PACKED16_DECODE_MATRIX
+    return dev;
+}
 
 // The device runs the matrix-tile prefill.
 static bool packed16_matrix_prefill(const int device) {
@@ -120,7 +129,7 @@ static int packed16_plan_decode(
     int ncols = packed16_decode_columns(n_cols, dev.D, dev.matrix);
     if (dev.matrix && split > 0 && !asked) { // fewer columns to a block while there is room for all blocks
         for (const int few : {16, 8}) {
-            if (few < ncols && n_chunks*rows_of(few) <= PACKED16_DECODE_FILL_MATRIX*dev.nsm) {
+            if (few < ncols && n_chunks*rows_of(few) <= dev.slots(few)) {
                 ncols = few;
             }
         }
@@ -135,7 +144,7 @@ static int packed16_plan_decode(
         a.unit_chunks    = a.chunks_per_cta % per_super == 0 ? per_super : 1;
     } else if (dev.matrix) { // the shortest runs of chunks whose blocks all run at once, whole super-chunks where there are too many
         a.chunks_per_cta = 1;
-        while (a.chunks_per_cta < per_super && packed16_decode_blocks(a)*rows > PACKED16_DECODE_FILL_MATRIX*dev.nsm) {
+        while (a.chunks_per_cta < per_super && packed16_decode_blocks(a)*rows > dev.slots(ncols)) {
             a.chunks_per_cta *= 2;
         }
         a.unit_chunks = a.chunks_per_cta == per_super ? per_super : 1;
@@ -257,7 +266,7 @@ size_t ggml_cuda_packed16_get_alloc_size(const int device, const ggml_tensor * d
 
     const int  n_seq = dst->src[0]->ne[3];
     const bool f16_k = shape.k == PACKED16_K_F16;
-    const packed16_decode_device dev = {packed16_matrix_decode(device, shape), ggml_cuda_info().devices[device].nsm, (int) shape.d};
+    const packed16_decode_device dev = packed16_decode_device_of(device, shape);
 
     const packed16_args a = packed16_args_of(dst);
     size_t most = 0;
@@ -398,11 +407,11 @@ bool ggml_cuda_packed16_flash_attn_ext(ggml_backend_cuda_context & ctx, ggml_ten
     call.sinks = sinks ? (const float *) sinks->data : nullptr;
     call.dst   = (float *) dst->data;
 
-    call.matrix_decode = packed16_matrix_decode(ctx.device, shape);
     if (!call.prefill) {
-        const int columns = packed16_plan_decode(call.args, d.split, env.set[PACKED16_FLAG_DECODE_SPLITK_SIZE], call.n_seq,
-            {call.matrix_decode, ggml_cuda_info().devices[ctx.device].nsm, (int) shape.d});
-        call.columns = call.matrix_decode ? columns : 0;
+        const packed16_decode_device dev = packed16_decode_device_of(ctx.device, shape);
+        const int columns = packed16_plan_decode(call.args, d.split, env.set[PACKED16_FLAG_DECODE_SPLITK_SIZE], call.n_seq, dev);
+        call.matrix_decode = dev.matrix;
+        call.columns       = dev.matrix ? columns : 0;
     }
     packed16_scratch scratch = { ggml_nbytes(dst) };
     const packed16_scratch_layout at = packed16_place(

@@ -54,7 +54,7 @@ static void packed16_launch_decode_mma(const packed16_call & call, cudaStream_t 
     const int  n_blocks = packed16_decode_blocks(a);
     const bool single   = n_blocks == 1;
 
-    static_assert(sizeof(packed16_decode_mma_smem<D, V_t, nt>) <= packed16_decode_mma_shared(D, V_t::row_bytes(D)),
+    static_assert(sizeof(packed16_decode_mma_smem<D, V_t, nt>) <= packed16_decode_mma_shared(D, V_t::row_bytes(D), 8*nt),
         "packed16: a decode block needs more shared memory than was asked of the device");
 #if PACKED16_DYNAMIC_SMEM
     constexpr size_t shared = sizeof(packed16_decode_mma_smem<D, V_t, nt>);

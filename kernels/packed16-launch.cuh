@@ -10,7 +10,7 @@
 // docs/performance.md.
 #define PACKED16_DECODE_FILL_SUPER  2
 #define PACKED16_DECODE_FILL_CHUNKS 8
-#define PACKED16_DECODE_FILL_MATRIX 2 // blocks of the matrix-tile kernel that run at once
+#define PACKED16_DECODE_FILL_MATRIX 2 // blocks of the matrix-tile kernel that run at once, where shared memory has room
 
 // 1 where decode has a kernel for matrix tiles beside the one for vector units; the device says which runs.
 #ifndef PACKED16_DECODE_MATRIX
@@ -78,8 +78,8 @@ static inline int packed16_decode_blocks(const packed16_args & a) {
 }
 
 // Shared memory that no block of the matrix-tile decode exceeds, for V rows of v_row bytes.
-static constexpr size_t packed16_decode_mma_shared(const int D, const int v_row) {
-    return PACKED16_CHUNK*(D + 16 + v_row + 16) + (D < 256 ? 32 : 24)*(D + 16 + D/8 + 2*(PACKED16_CHUNK + 8)) + 2*PACKED16_MAX_DECODE_NQ*PACKED16_CHUNK*2 + 2048;
+static constexpr size_t packed16_decode_mma_shared(const int D, const int v_row, const int columns) {
+    return PACKED16_CHUNK*(D + 16 + v_row + 16) + columns*(D + 16 + D/8 + 2*(PACKED16_CHUNK + 8)) + 2*PACKED16_MAX_DECODE_NQ*PACKED16_CHUNK*2 + 2048;
 }
 
 // One definition per V type, in packed16-v-*.cu, for every head size of the recipe.
