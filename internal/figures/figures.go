@@ -33,7 +33,7 @@ const (
 
 // blocks makes each block from the repository's files.
 var blocks = map[string]func(fs.FS) (string, error){
-	"quality": quality, "depth": depth, "vram": memory, "speed": speed,
+	"quality": quality, "depth": depth, "attention": attention, "vram": memory, "vram-log": logged, "speed": speed,
 }
 
 var mark = regexp.MustCompile(`(?s)<!-- figures: ([\w-]+) -->\n(.*?)<!-- /figures -->`)
@@ -168,6 +168,57 @@ func depth(repo fs.FS) (string, error) {
 		fmt.Fprintf(&b, "Mean KLD by cells before the query, %s:\n\n%s\n", condition(r), table(append([]string{"cells"}, pairs...), rows))
 	}
 	return b.String(), nil
+}
+
+// attention is the computed error of one call by depth.
+func attention(repo fs.FS) (string, error) {
+	reports, err := verified(repo)
+	if err != nil {
+		return "", err
+	}
+	for _, r := range reports {
+		if rows := r.DepthTable(); len(rows) > 1 {
+			return "NMSE of one attention call against float64, K and V of unit variance, head size 256, computed from the Go model of the format; +q8: the query rounded to int8, as the GPU kernels do:\n\n" +
+				table(rows[0], rows[1:]) + "\n", nil
+		}
+	}
+	return "", fault.New(fault.Failure, "no verification with its part depth is stored").At("%s", Results).Hintf("dot4fa verify without --skip depth")
+}
+
+// logged is what was computed beside what llama.cpp logged.
+func logged(repo fs.FS) (string, error) {
+	file := path.Join(Results, "vram-log.json")
+	data, err := fs.ReadFile(repo, file)
+	if err != nil {
+		return "", fault.New(fault.Failure, "no comparison is stored: %w", err).Hintf("DOT4FA_VRAM_OUT=FILE go test ./internal/vram")
+	}
+	var list []struct {
+		Model string   `json:"model"`
+		Use   vram.Use `json:"use"`
+		vram.Checked
+	}
+	if err := json.Unmarshal(data, &list); err != nil {
+		return "", fault.New(fault.Failure, "the stored comparison is damaged: %w", err).At("%s", file)
+	}
+	var rows [][]string
+	equal := 0
+	for _, c := range list {
+		if c.Equal {
+			equal++
+		}
+		wanted := c.Pair == "f16/f16" || c.Pair == "packed16/q4_0" || c.Log.V == 0 && c.Pair == "q8_0/q8_0"
+		if c.Ctx < 8192 || !wanted || c.Use.SWAFull || c.Use.UBatch != 512 {
+			continue
+		}
+		slots := fmt.Sprint(c.Use.Parallel)
+		if c.Use.Unified {
+			slots += " unified"
+		}
+		rows = append(rows, []string{c.Model, slots, thousands(c.Ctx), c.Pair, vram.MiB(c.K), fmt.Sprintf("%.2f", c.Log.K), vram.MiB(c.V), fmt.Sprintf("%.2f", c.Log.V),
+			vram.MiB(c.State), fmt.Sprintf("%.2f", c.Log.State)})
+	}
+	return fmt.Sprintf("%d of %d comparisons are equal to the rounding of the log; those at a depth of 8,192 and more with the default batch, MiB:\n\n%s\n", equal, len(list),
+		table([]string{"model", "slots", "context", "K/V", "K", "log", "V", "log", "state", "log"}, rows)), nil
 }
 
 // memory is computed, for the shape of the 27B model.
