@@ -37,6 +37,9 @@ func (a *app) printFailures(c check.Commit, members []series.Member) error {
 			e := failed[0]
 			next := e.Next
 			e.Next = ""
+			if c.Why[e.ID].By != "" {
+				e.MovedBy = "" // the cause names it
+			}
 			a.printFailure(e)
 			a.printCause(c, c.Why[e.ID], "")
 			a.printNext(next)
@@ -77,7 +80,7 @@ func (a *app) printMissing(c check.Commit, list []series.Result) {
 		}
 		a.printCause(c, w, e.ID+" ")
 	}
-	if e.MovedBy != "" {
+	if e.MovedBy != "" && c.Why[e.ID].By == "" {
 		fmt.Fprintf(a.Out, "  moved  %s\n", e.MovedBy)
 	}
 	a.printNext(e.Next)
@@ -124,12 +127,12 @@ func (a *app) printAdvice(c check.Commit) {
 		ids        []string
 		does, what string
 	}{
-		{base, "on " + baseRef(c) + " too", "merge a newer upstream, or give the edit a second generation: \"Generations of upstream\" in patches/README.md"},
-		{own, "by this tree's own changes", "give each a second edit with the place as it is here: \"Forks\" in patches/README.md"},
-		{found, "here, but another file has the very place", "change `file` in such a second edit; it is listed under \"same\""},
+		{base, "fail on " + baseRef(c) + " too", "merge a newer upstream, or give the edit a second generation: \"Generations of upstream\" in patches/README.md"},
+		{own, "fail by this tree's own changes", "give each a second edit with the place as it is here: \"Forks\" in patches/README.md"},
+		{found, "have their very place in another file", "name that file, listed under \"same\", in such a second edit"},
 	} {
 		if len(x.ids) > 0 {
-			fmt.Fprintf(a.Out, "  %d fail %s (%s)\n    %s\n", len(x.ids), x.does, strings.Join(shortened(x.ids), " "), x.what)
+			fmt.Fprintf(a.Out, "  %s (%d): %s\n    %s\n", x.does, len(x.ids), strings.Join(shortened(x.ids), " "), x.what)
 		}
 	}
 }

@@ -58,6 +58,7 @@ func TestScripts(t *testing.T) {
 			"replace": replace,
 			"commit":  commit,
 			"same":    same,
+			"branch":  branch,
 		},
 	})
 }
