@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -13,6 +14,7 @@ import (
 	"dot4fa/internal/nearest"
 	"dot4fa/internal/picture"
 	"dot4fa/internal/pipeline"
+	"dot4fa/internal/shell"
 	"dot4fa/internal/verify"
 )
 
@@ -93,6 +95,9 @@ func (a *app) runVerify(cmd *cobra.Command, f verifyFlags) error {
 			}
 		}
 	}
+	if a.dryRun {
+		return a.printCommands(verify.Commands(o))
+	}
 	rep, err := verify.Run(cmd.Context(), o)
 	if err != nil {
 		return err
@@ -117,6 +122,14 @@ func (a *app) runVerify(cmd *cobra.Command, f verifyFlags) error {
 	}
 	return fault.New(fault.VerifyFailed, "%s", strings.Join(rep.Failures, "\n  ")).
 		Hintf("the runs' commands are in --json; `dot4fa doctor` looks at the machine")
+}
+
+// printCommands prints the commands that a run would be made of.
+func (a *app) printCommands(list []shell.Command, err error) error {
+	for _, c := range list {
+		fmt.Fprintln(a.Out, c)
+	}
+	return err
 }
 
 // check turns the text of the flags into options, or says what is wrong.

@@ -179,6 +179,9 @@ func (a *app) checkVRAM(cmd *cobra.Command, req vram.Request, rep *vram.Report) 
 	if err != nil {
 		return err
 	}
+	if a.dryRun {
+		return a.printCommands(vram.Probes(program, req, rep))
+	}
 	count := a.report.Count("vram")
 	list, err := vram.Against(cmd.Context(), program, req, rep, count.Step)
 	a.report.Clear()

@@ -38,6 +38,19 @@ type opRun struct {
 	op, params string
 }
 
+// command is the call for one backend; "" leaves the choice to the program.
+func (r opRun) command(program, backend string) shell.Command {
+	args := []string{"test"}
+	if backend != "" {
+		args = append(args, "-b", backend)
+	}
+	args = append(args, "-o", r.op)
+	if r.params != "" {
+		args = append(args, "-p", r.params)
+	}
+	return shell.Command{Path: program, Args: args}
+}
+
 // opRuns are the cases that the patch adds. quick takes of the attention cases
 // those of the canonical grouping, 6 query heads a KV head.
 func opRuns(quick bool) []opRun {
@@ -81,15 +94,10 @@ func backends(ctx context.Context, program string) ([]Backend, error) {
 
 // runOps runs one op on one backend. count is called with the cases so far.
 func runOps(ctx context.Context, program string, b Backend, r opRun, count func(int)) (OpResult, error) {
-	args := []string{"test", "-b", b.Name, "-o", r.op}
-	if r.params != "" {
-		args = append(args, "-p", r.params)
-	}
 	var out caseWriter
 	out.op, out.count = r.op, count
 	start := time.Now()
-	cmd := shell.Command{Path: program, Args: args}
-	err := cmd.Run(ctx, &out)
+	err := r.command(program, b.Name).Run(ctx, &out)
 	if ctx.Err() != nil {
 		return OpResult{}, ctx.Err()
 	}

@@ -84,6 +84,23 @@ func Probe(program, model string, p Pair, u Use) shell.Command {
 	return shell.Command{Path: program, Args: args}
 }
 
+// Probes are the commands that Against runs.
+func Probes(program string, req Request, rep *Report) ([]shell.Command, error) {
+	var out []shell.Command
+	for _, c := range rep.Contexts {
+		for _, z := range c.Sizes {
+			p, err := ParsePair(z.Pair)
+			if err != nil {
+				return nil, err
+			}
+			u := rep.Use
+			u.Ctx = c.Ctx
+			out = append(out, Probe(program, req.File, p, u))
+		}
+	}
+	return out, nil
+}
+
 // Against runs the built llama-perplexity for every context and pair of rep and
 // compares its log with the figures.
 func Against(ctx context.Context, program string, req Request, rep *Report, step func(n, total int, what string)) ([]Checked, error) {
