@@ -5,7 +5,6 @@ package verify
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -17,7 +16,6 @@ import (
 	"dot4fa/internal/fault"
 	"dot4fa/internal/gguf"
 	"dot4fa/internal/progress"
-	"dot4fa/internal/shell"
 	"dot4fa/internal/vram"
 )
 
@@ -48,30 +46,6 @@ type Options struct {
 	CrossCheck string // "first", "all" or "none": which cells llama-perplexity computes too
 	Report     *progress.Reporter
 	About      About
-}
-
-// About is what was built, and by what.
-type About struct {
-	Tool     string `json:"dot4fa"`
-	Recipe   string `json:"recipe"`
-	Upstream string `json:"llama_cpp"` // tag
-	Commit   string `json:"llama_cpp_commit"`
-	Platform string `json:"platform"`
-}
-
-// Report is the result, and what `dot4fa verify --json` prints.
-type Report struct {
-	Format   int          `json:"format"` // 1
-	Made     string       `json:"made"`   // UTC
-	About    About        `json:"about"`
-	Programs string       `json:"programs"` // sum of test-backend-ops and of the libraries beside it
-	Backends []Backend    `json:"backends"`
-	LeftOut  []string     `json:"left_out"` // parts that did not run: nothing is known of them
-	Ops      []OpResult   `json:"ops,omitempty"`
-	State    *StateResult `json:"state,omitempty"`
-	Depth    []Attention  `json:"depth,omitempty"` // computed from the format's model
-	Quality  *Quality     `json:"quality,omitempty"`
-	Failures []string     `json:"failures"` // what does not hold; empty when everything that ran holds
 }
 
 // Run verifies. What does not hold is in the report's Failures; the error is for
@@ -136,45 +110,6 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	return rep, o.keep(rep)
 }
 
-// keep leaves the report where Load finds it.
-func (o *Options) keep(rep *Report) error {
-	if _, err := openStore(o.Dir, false); err != nil {
-		return err
-	}
-	return rep.Write(filepath.Join(o.Dir, lastReport))
-}
-
-const lastReport = "report.json"
-
-// Load reads the report of the last run that kept its results in dir. The error
-// is fs.ErrNotExist when there is none.
-func Load(dir string) (*Report, error) {
-	data, err := os.ReadFile(filepath.Join(dir, lastReport))
-	if err != nil {
-		return nil, err
-	}
-	return Parse(data)
-}
-
-// Parse reads a report that was written as JSON.
-func Parse(data []byte) (*Report, error) {
-	r := &Report{}
-	if err := json.Unmarshal(data, r); err != nil {
-		return nil, fmt.Errorf("the stored verification is damaged: %w", err)
-	}
-	if r.Format != 1 {
-		return nil, fmt.Errorf("the stored verification has format %d, not 1", r.Format)
-	}
-	return r, nil
-}
-
-// Of reports whether the report was made with a program, test-backend-ops, and
-// the libraries that lie beside it now.
-func (r *Report) Of(program string) bool {
-	sum, err := sumPrograms(program)
-	return err == nil && sum == r.Programs
-}
-
 func (r *Report) fail(problem, what string) {
 	if problem != "" {
 		r.Failures = append(r.Failures, what+problem)
@@ -196,49 +131,6 @@ func (o *Options) ops(ctx context.Context, rep *Report, program string) error {
 		}
 	}
 	return nil
-}
-
-// Commands are the programs that Run would run, in their order. Which backends
-// there are is not known before: without -b the op test takes all but the CPU.
-func Commands(o Options) ([]shell.Command, error) {
-	var out []shell.Command
-	runs := func(part string) bool { return !slices.Contains(o.Skip, part) }
-	if runs(Ops) {
-		program, err := o.Program("test-backend-ops")
-		if err != nil {
-			return nil, err
-		}
-		for _, backend := range []string{"", "CPU"} {
-			for _, r := range opRuns(o.Quick) {
-				out = append(out, r.command(program, backend))
-			}
-		}
-	}
-	if runs(State) {
-		program, err := o.Program("test-packed16-state")
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, shell.Command{Path: program, Args: []string{o.Model, o.Text}})
-	}
-	if runs(QualityOf) {
-		program, err := o.Program("llama-perplexity")
-		if err != nil {
-			return nil, err
-		}
-		r := &runner{o: &o, program: program}
-		for _, c := range o.Ctxs {
-			saved := filepath.Join(o.Dir, "base.logits")
-			out = append(out, r.command(base, c, saved, false))
-			for _, p := range o.Types {
-				out = append(out, r.command(p, c, filepath.Join(o.Dir, "now.logits"), false))
-			}
-			for _, p := range r.crossChecked(c) {
-				out = append(out, r.command(p, c, saved, true))
-			}
-		}
-	}
-	return out, nil
 }
 
 // depth computes the error of attention at depths that small models have not.

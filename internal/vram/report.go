@@ -1,14 +1,10 @@
 package vram
 
 import (
-	"fmt"
-	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"dot4fa/internal/fault"
-	"dot4fa/internal/plot"
 )
 
 // Request is a question about memory.
@@ -269,137 +265,4 @@ func model(s Shape, file string) Model {
 		}
 	}
 	return m
-}
-
-// MiB writes bytes as MiB, as llama.cpp's log does.
-func MiB(n int64) string {
-	s := fmt.Sprintf("%.2f", float64(n)/(1<<20))
-	return strings.TrimSuffix(s, ".00")
-}
-
-func gib(n int64) string { return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30)) }
-
-// Print writes the report as text.
-func (r *Report) Print(w io.Writer) error {
-	m := r.Model
-	fmt.Fprintf(w, "%s, %d layers\n", m.Arch, m.Blocks)
-	for _, l := range m.Heads {
-		n, kind := m.Attention, "full attention"
-		if l.Window {
-			n, kind = m.WindowLayers, fmt.Sprintf("a sliding window of %d cells", m.Window)
-		}
-		what := fmt.Sprintf("%d KV heads of %d", l.KVHeads, l.DK)
-		switch {
-		case m.MLA:
-			what = fmt.Sprintf("%d latent values a cell (MLA), no V", l.KVHeads*l.DK)
-		case l.DK != l.DV:
-			what = fmt.Sprintf("%d KV heads of %d (K) and %d (V)", l.KVHeads, l.DK, l.DV)
-		}
-		if len(m.Heads) > 2 || len(m.Heads) == 2 && m.Heads[0].Window == m.Heads[1].Window {
-			fmt.Fprintf(w, "  some of the layers with %s: %s\n", kind, what)
-			continue
-		}
-		fmt.Fprintf(w, "  %d layers with %s: %s\n", n, kind, what)
-	}
-	if m.RecurrentLayers > 0 {
-		fmt.Fprintf(w, "  %d recurrent layers: %s MiB of state for %s, whatever the cache types\n", m.RecurrentLayers, MiB(r.State), plural(r.Use.Parallel, "sequence"))
-	}
-	fmt.Fprintf(w, "\nMiB of KV cache, %s%s\n", plural(r.Use.Parallel, "slot"), map[bool]string{true: " that share the cells"}[r.Use.Unified])
-	if err := r.table(w); err != nil {
-		return err
-	}
-	if b := r.Budget; b != nil {
-		fmt.Fprintf(w, "\n%s card − %s weights − %s reserve%s = %s for the cache\n", gib(b.Card), weights(b.Weights), gib(b.Reserve),
-			map[bool]string{true: " − " + gib(b.Draft) + " draft weights"}[b.Draft > 0], gib(b.Free))
-		for _, l := range b.Largest {
-			note := ""
-			switch {
-			case l.Ctx == 0:
-				note = "  (does not fit)"
-			case l.Limited:
-				note = "  (all that the model was trained for)"
-			}
-			fmt.Fprintf(w, "  %-14s context up to %d%s\n", l.Pair, l.Ctx, note)
-		}
-	}
-	for _, n := range r.Notes {
-		fmt.Fprintf(w, "note: %s\n", n)
-	}
-	return nil
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
-func weights(n int64) string {
-	if n == 0 {
-		return "unknown"
-	}
-	return gib(n)
-}
-
-func (r *Report) table(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	if len(r.Contexts) == 0 {
-		return nil
-	}
-	head := []string{"context"}
-	for _, z := range r.Contexts[0].Sizes {
-		head = append(head, z.Pair)
-	}
-	if len(r.Draft) > 0 {
-		head = append(head, "+ draft")
-	}
-	fmt.Fprintln(t, strings.Join(head, "\t")+"\t")
-	over := false
-	for i, c := range r.Contexts {
-		row := []string{fmt.Sprint(c.Ctx)}
-		for _, z := range c.Sizes {
-			cell := MiB(z.Total)
-			if z.Fits != nil && !*z.Fits {
-				cell += " !"
-				over = true
-			}
-			row = append(row, cell)
-		}
-		if len(r.Draft) > 0 {
-			row = append(row, MiB(r.Draft[i].Sizes[0].Total))
-		}
-		fmt.Fprintln(t, strings.Join(row, "\t")+"\t")
-	}
-	fmt.Fprint(t, "of f16/f16")
-	for _, z := range r.Contexts[len(r.Contexts)-1].Sizes {
-		fmt.Fprintf(t, "\t%.0f %%", 100*z.Ratio)
-	}
-	fmt.Fprintln(t, "\t")
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	if over {
-		_, err := fmt.Fprintln(w, "! does not fit the card")
-		return err
-	}
-	return nil
-}
-
-// SVG draws size over context, a line for each pair.
-func (r *Report) SVG() []byte {
-	p := plot.Panel{X: plot.Axis{Label: "context (cells)", Log: true}, Y: plot.Axis{Label: "GiB", Log: true}}
-	for i, ctx := range r.Contexts {
-		for k, z := range ctx.Sizes {
-			if i == 0 {
-				p.Lines = append(p.Lines, plot.Line{Name: z.Pair})
-			}
-			p.Lines[k].Points = append(p.Lines[k].Points, plot.Point{X: float64(ctx.Ctx), Y: float64(z.Total) / (1 << 30), Note: MiB(z.Total) + " MiB"})
-		}
-	}
-	if r.Budget != nil && r.Budget.Free > r.State {
-		p.Horizontal = []plot.Level{{Name: "left on the card", Y: float64(r.Budget.Free-r.State) / (1 << 30)}}
-	}
-	return plot.Chart{Title: "KV cache of " + r.Model.Arch, Panels: []plot.Panel{p},
-		Note: fmt.Sprintf("%d of %d layers keep K and V, %s", r.Model.Attention+r.Model.WindowLayers, r.Model.Blocks, plural(r.Use.Parallel, "slot"))}.SVG()
 }
