@@ -16,7 +16,7 @@ import (
 	"dot4fa/internal/vram"
 )
 
-// timed is what one case took in each repetition.
+// timed names a case: a shape on a cache.
 type timed struct {
 	Shape
 	vram.Pair

@@ -20,7 +20,7 @@ type timing struct {
 }
 
 // parseSQL reads what `test-backend-ops perf --output sql` prints. A line that is
-// cut, or that does not hold what it should, is an error: its figure would be
+// cut, or that does not hold what it should, is an error, after those before it: its figure would be
 // missing without a word.
 func parseSQL(out string) ([]timing, error) {
 	const intro = "INSERT INTO test_backend_ops ("
@@ -34,11 +34,11 @@ func parseSQL(out string) ([]timing, error) {
 		names, values, found := strings.Cut(rest, ") VALUES ('")
 		values, whole := strings.CutSuffix(values, "');")
 		if !ok || !found || !whole {
-			return nil, bad("is cut")
+			return list, bad("is cut")
 		}
 		fields, data := strings.Split(names, ", "), strings.Split(values, "', '")
 		if len(fields) != len(data) {
-			return nil, bad(fmt.Sprintf("has %d names and %d values", len(fields), len(data)))
+			return list, bad(fmt.Sprintf("has %d names and %d values", len(fields), len(data)))
 		}
 		row := map[string]string{}
 		for i, f := range fields {
@@ -49,10 +49,10 @@ func parseSQL(out string) ([]timing, error) {
 		t.us, err = strconv.ParseFloat(row["time_us"], 64)
 		t.runs, err2 = strconv.Atoi(row["n_runs"])
 		if err != nil || err2 != nil || t.op == "" {
-			return nil, bad("lacks op_name, time_us or n_runs")
+			return list, bad("lacks op_name, time_us or n_runs")
 		}
 		if t.supported && (t.us <= 0 || t.runs <= 0) {
-			return nil, bad("has no time")
+			return list, bad("has no time")
 		}
 		list = append(list, t)
 	}
