@@ -46,7 +46,7 @@ static void packed16_launch_prefill_mma(packed16_call call, cudaStream_t stream)
         call.sinks, call.dst, call.parts, call.meta, a);
     CUDA_CHECK(cudaGetLastError());
     if (a.n_units > 1) {
-        packed16_prefill_merge<D><<<dim3((a.nq*a.gqa + 3)/4, a.n_head_kv, call.n_seq), dim3(WARP_SIZE, 4), 0, stream>>>(
+        packed16_merge_shares<D><<<dim3((a.nq*a.gqa + 3)/4, a.n_head_kv, call.n_seq), dim3(WARP_SIZE, 4), 0, stream>>>(
             call.parts, call.meta, call.sinks, call.dst, a);
         CUDA_CHECK(cudaGetLastError());
     }

@@ -13,7 +13,8 @@
 template <int D, int n_warps>
 struct packed16_prefill_tile {
     static constexpr int threads   = n_warps*WARP_SIZE;
-    static constexpr int warp_cols = D == 256 ? 16 : 32;       // 128 accumulators a lane; more columns share an A tile below that
+    // 128 accumulators a lane at D=256. NVIDIA takes more columns below that, to read shared memory less often.
+    static constexpr int warp_cols = D < 256 && PACKED16_MMA_ASYNC ? 32 : 16;
     static constexpr int nt        = warp_cols/PACKED16_MMA_N; // N tiles of a warp
     static constexpr int cols      = n_warps*warp_cols;        // (query, head) pairs of a block
     static constexpr int bn        = PACKED16_MMA_ASYNC && n_warps == 8 ? 64 : 32; // cells

@@ -2,8 +2,8 @@
 
 // Prefill, variant mma: int8 QK and f16 PV on matrix instructions (packed16-mma.cuh), masks by exact tile class.
 //
-// A column is a (query, head) pair of one KV head, q*gqa + g. Tile: 8 (or 4) warps; a warp owns 16 columns at D=256, 32
-// below, and all D dimensions of their results; the block takes bn cells at a time.
+// A column is a (query, head) pair of one KV head, q*gqa + g. Tile: 8 (or 4) warps; a warp owns 16 columns (NVIDIA: 32
+// below D=256) and all D dimensions of their results; the block takes bn cells at a time.
 //
 //              columns of the block (128 or 256; half with 4 warps)
 //            +------+------+- ... -+            S = K*Q^T, 16 cells x N columns and a q8 block at a time: exact s32,
@@ -25,11 +25,10 @@
 // 128 fma for scales, 8 exp2, about 40 to make V f16 (a warp's share) and 50 for the rest of the softmax.
 // RDNA3: 16 v_wmma (iu8) and 16 v_wmma (f16), the arithmetic floor.
 //
-// A hidden cell has weight 0, and
-// 0*NaN must not leak: staging replaces values of V that are not finite in f16 by 0 and notes their cells; those, if any,
-// are then added in f32 for the columns that give them a weight.
+// A hidden cell has weight 0, and 0*NaN must not leak: staging replaces values of V that are not finite in f16 by 0 and notes
+// their cells; those, if any, are then added in f32 for the columns that give them a weight.
 //
-// With n_units > 1 a block takes a share of the tiles and leaves (maximum, sum, result) for packed16_prefill_merge.
+// With n_units > 1 a block takes a share of the tiles and leaves (maximum, sum, result) for packed16_merge_shares.
 
 #include "packed16-mask.cuh"
 #include "packed16-prefill-mma-stage.cuh"
@@ -414,12 +413,12 @@ static __global__ void PACKED16_LAUNCH_BOUNDS(n_warps*WARP_SIZE, 4, n_warps == 8
 #pragma unroll
                     for (int r = 0; r < c_t::n; ++r) {
                         const float x = V_t::value(cell, d*PACKED16_MMA_M + c_t::row(r, lane));
+                        const float y = packed16_finite(__half2float(__float2half_rn(x))) ? 0.0f : x; // the others were in the product
 #pragma unroll
                         for (int n = 0; n < tile::nt; ++n) {
                             const float w = p[n][r % c_t::n_cols];
-                            if (w != 0.0f && !packed16_finite(__half2float(__float2half_rn(x)))) {
-                                o[d][n].x[r] = fmaf(w, x, o[d][n].x[r]);
-                            }
+                            const float z = fmaf(w, y, o[d][n].x[r]);
+                            o[d][n].x[r] = w != 0.0f ? z : o[d][n].x[r];
                         }
                     }
                 }
@@ -483,7 +482,7 @@ static __global__ void PACKED16_LAUNCH_BOUNDS(n_warps*WARP_SIZE, 4, n_warps == 8
 //
 // Launch: grid (ceil(nq*gqa / 4), n_head_kv, n_seq), block (32, 4).
 template <int D>
-static __global__ void __launch_bounds__(128) packed16_prefill_merge(
+static __global__ void __launch_bounds__(128) packed16_merge_shares(
         const float * __restrict__ parts, const float2 * __restrict__ meta, const float * __restrict__ sinks,
         float * __restrict__ dst, const packed16_args args) {
     const int n_cols = args.nq*args.gqa;

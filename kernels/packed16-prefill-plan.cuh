@@ -25,7 +25,7 @@ static inline int64_t packed16_prefill_most_parts(const packed16_args & a, const
 
 // The number of shares that takes the least time, in tiles of one block: rounds of blocks over the device, what a block
 // does before its first tile, and for the merge a launch and the partial results, which a device moves at about
-// 32 KiB per multiprocessor and tile.
+// 128 KiB per multiprocessor and tile.
 static inline int packed16_prefill_units(
         const packed16_args & a, const int n_seq, const int D, const int nsm, const int cols, const int bn, const int blocks_per_sm) {
     const int64_t n_rows = (int64_t) n_seq*a.n_head*a.nq;
@@ -37,7 +37,7 @@ static inline int packed16_prefill_units(
     double best_cost = 0.0;
     for (int units = 1; units <= std::max(most, (int64_t) 1); ++units) {
         const double rounds = (double) ((blocks*units + slots - 1)/slots);
-        const double merge  = units == 1 ? 0.0 : 1.0 + (double) (2*n_rows*units*D)*sizeof(float)/(nsm*32768.0);
+        const double merge  = units == 1 ? 0.0 : 1.0 + (double) (2*n_rows*units*D)*sizeof(float)/(nsm*131072.0);
         const double cost   = rounds*((double) a.nk/bn/units + 1.0) + merge;
         if (units == 1 || cost < best_cost) {
             best      = units;

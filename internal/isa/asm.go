@@ -214,7 +214,7 @@ func (f *function) loops() [][]int {
 	return out
 }
 
-// hotLoop returns the blocks of the innermost loop with the most dot4, or every block when no loop has any.
+// hotLoop returns the blocks of the innermost loop with the most dot4 or matrix products, or every block when no loop has any.
 func (f *function) hotLoop() []int {
 	inner := map[int]int{} // block -> index of its smallest loop
 	loops := f.loops()
@@ -233,7 +233,7 @@ func (f *function) hotLoop() []int {
 			continue
 		}
 		for _, in := range f.blocks[b].insts {
-			if isDot4(in.op) {
+			if isDot4(in.op) || class(in.op) == classWMMA {
 				count[loop]++
 			}
 		}

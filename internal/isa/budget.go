@@ -36,6 +36,9 @@ type Rule struct {
 	// Dot4PerPair is "D/4" when the kernel must spend exactly D/4 dot4 instructions on a (query, key)
 	// pair, and compute none twice; D is its first template argument.
 	Dot4PerPair string `yaml:"dot4_per_pair"`
+	// WMMAPerTile is "D/16" when the kernel must spend exactly that many matrix products on bytes, and as many on halves,
+	// on 16 x 16 (query, key) pairs: each takes 16 values of k.
+	WMMAPerTile string `yaml:"wmma_per_tile"`
 	// KLoads is the only width of load that may bring K to dot4: straight from global memory, or for a kernel that
 	// stages K in shared memory ("staged_b128"), into and out of it.
 	KLoads string `yaml:"k_loads"`
@@ -83,7 +86,7 @@ func (k Kernel) measures() map[string]float64 {
 	return map[string]float64{
 		"vgpr": float64(k.VGPR), "sgpr": float64(k.SGPR), "vgpr_spills": float64(k.VGPRSpills), "sgpr_spills": float64(k.SGPRSpills),
 		"scratch_bytes": float64(k.ScratchBytes), "lds_bytes": float64(k.LDSBytes), "occupancy": float64(k.Occupancy),
-		"dot4": float64(k.Dot4), "other_per_dot4": k.OtherPerDot4(),
+		"dot4": float64(k.Dot4), "other_per_dot4": k.OtherPerDot4(), "wmma": float64(k.WMMA), "other_per_wmma": k.OtherPerWMMA(),
 	}
 }
 
@@ -150,6 +153,12 @@ func (rule Rule) check(k Kernel, say func(hint, format string, args ...any)) {
 		}
 		if k.Repeated != 0 {
 			say(rule.Hint, "%d dot4 in the hot loop compute a product a second time, the budget is 0", k.Repeated)
+		}
+	}
+	if rule.WMMAPerTile == "D/16" {
+		want := float64(headSize(k.Name)) / 16
+		if k.WMMAInt != want || k.WMMAFloat != want {
+			say(rule.Hint, "wmma for 16 x 16 pairs are %g on bytes and %g on halves, the budget is exactly %g each", k.WMMAInt, k.WMMAFloat, want)
 		}
 	}
 	if rule.KLoads == "" {

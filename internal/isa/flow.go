@@ -132,6 +132,9 @@ type dot4Use struct {
 	words int
 	// feeds counts the loads whose results are operands: "global_b128", "scalar_b512", "lds_b128".
 	feeds map[string]int
+	// wmmaInt and wmmaFloat are the matrix products on bytes and on halves. The sums of the former are followed as
+	// those of dot4 are, so that pairs are the logits of one lane.
+	wmmaInt, wmmaFloat int
 }
 
 // dot4s analyses the dot4 instructions in the given blocks, which are taken in layout order.
@@ -155,7 +158,7 @@ func (f *function) dot4s(blocks []int) dot4Use {
 	var pending []write // the halves of a dual-issue pair read before either writes
 	for _, b := range blocks {
 		for i, in := range f.blocks[b].insts {
-			joined := -1
+			joined, written := -1, false
 			join := func(reg string) {
 				g, ok := sum[reg]
 				switch {
@@ -193,13 +196,33 @@ func (f *function) dot4s(blocks []int) dot4Use {
 					joined = len(parent)
 					parent = append(parent, joined)
 				}
+			case strings.HasPrefix(in.op, "v_wmma_i32") && len(in.args) >= 4:
+				use.wmmaInt++
+				from := registers(firstWord(in.args[3]))
+				for r, reg := range registers(firstWord(in.args[0])) {
+					g := len(parent)
+					if r < len(from) {
+						if old, ok := sum[from[r]]; ok {
+							g = find(old)
+						}
+					}
+					if g == len(parent) {
+						parent = append(parent, g)
+					}
+					pending = append(pending, write{reg, g})
+				}
+				written = true
+			case strings.HasPrefix(in.op, "v_wmma_f32"):
+				use.wmmaFloat++
 			case sums(in.op):
 				for _, reg := range in.reads() {
 					join(reg)
 				}
 			}
-			for _, reg := range in.writes() {
-				pending = append(pending, write{reg, joined})
+			if !written {
+				for _, reg := range in.writes() {
+					pending = append(pending, write{reg, joined})
+				}
 			}
 			if next := i + 1; in.dual && next < len(f.blocks[b].insts) && f.blocks[b].insts[next].line == in.line {
 				continue

@@ -39,7 +39,19 @@ type Kernel struct {
 	Hot          map[string]int `json:"hot"`           // instructions of the hot loop by class
 	HotPairs     int            `json:"hot_pairs"`     // (query, key) pairs one lane works on in one turn of the hot loop
 	Repeated     int            `json:"repeated_dot4"` // dot4 in the hot loop whose operands another one has too
+	WMMA         int            `json:"wmma"`          // matrix products in the whole kernel
+	WMMAInt      float64        `json:"wmma_int"`      // matrix products on bytes in the hot loop for each 16 x 16 logits
+	WMMAFloat    float64        `json:"wmma_float"`    // the same on halves
 	Symbol       string         `json:"symbol"`
+}
+
+// OtherPerWMMA is the number of vector instructions other than matrix products and memory accesses that the hot loop issues
+// for each matrix product.
+func (k Kernel) OtherPerWMMA() float64 {
+	if k.Hot[classWMMA] == 0 {
+		return 0
+	}
+	return float64(k.Hot[classFMA]+k.Hot[classTrans]+k.Hot[classValu]+k.Hot[classDot4]) / float64(k.Hot[classWMMA])
 }
 
 // OtherPerDot4 is the number of vector instructions other than dot4 and memory accesses that the hot loop issues for each dot4.
@@ -148,6 +160,9 @@ func read(asm, object []byte, target string) ([]Kernel, error) {
 				if isDot4(in.op) {
 					k.Dot4++
 				}
+				if class(in.op) == classWMMA {
+					k.WMMA++
+				}
 				if space, bits, ok := loadWidth(in.op); ok {
 					k.Loads[fmt.Sprintf("%s_b%d", space, bits)]++
 				}
@@ -164,6 +179,8 @@ func read(asm, object []byte, target string) ([]Kernel, error) {
 		k.Dot4Feeds, k.HotPairs, k.Repeated = use.feeds, use.pairs, use.count-use.words
 		if use.pairs > 0 {
 			k.Dot4PerPair = float64(use.count) / float64(use.pairs)
+			k.WMMAInt = float64(use.wmmaInt) / float64(use.pairs) * 8 // a lane has 8 of 16 x 16
+			k.WMMAFloat = float64(use.wmmaFloat) / float64(use.pairs) * 8
 		}
 		out = append(out, k)
 	}
