@@ -113,7 +113,7 @@ func (c *Checker) Check(ctx context.Context, t Tree) ([]Unit, error) {
 		for k, i := range failed {
 			if bare[k].Status == Failed {
 				units[i].Status = NotChecked
-				units[i].Detail = "upstream's own does not compile here either: " + firstLine(bare[k].Detail)
+				units[i].Detail = "without the edits it does not compile here either: " + firstLine(bare[k].Detail)
 			}
 		}
 	}
