@@ -72,20 +72,14 @@ func (r *runner) reuseCheck(p Pair, ctx int) bool {
 	if !r.store.get(r.key("check", p, ctx), &c) || c.Problem != "" || c.Pair == "" {
 		return false
 	}
-	if !slices.ContainsFunc(r.q.Checks, func(x CrossCheck) bool { return x.Pair == c.Pair && x.Ctx == c.Ctx }) {
-		c.Reused = true
-		r.q.Checks = append(r.q.Checks, c)
-		r.done += r.o.Chunks
-	}
+	c.Reused = true
+	r.q.Checks = append(r.q.Checks, c)
 	return true
 }
 
 // crossCheck runs a pair again with llama-perplexity's own divergence. Lines that
 // are missing are no result: it runs once more, and then it has failed.
 func (r *runner) crossCheck(ctx context.Context, p Pair, c int, baseFile string) error {
-	if r.reuseCheck(p, c) {
-		return nil
-	}
 	cmd := r.command(p, c, baseFile, true)
 	check, ok := CrossCheck{}, false
 	for attempt := 1; attempt <= 2 && !ok; attempt++ {

@@ -206,8 +206,20 @@ func (r *runner) measure(ctx context.Context, c int) error {
 		}
 		todo = append(todo, p)
 	}
-	checks := r.crossChecked(c)
-	if len(todo) == 0 && !slices.ContainsFunc(checks, func(p Pair) bool { return !r.reuseCheck(p, c) }) {
+	var checks []Pair // to compute; what was stored before is taken whether it was asked for or not
+	asked := r.crossChecked(c)
+	for _, p := range r.o.Types {
+		stored := r.reuseCheck(p, c)
+		switch {
+		case !slices.Contains(asked, p):
+		case stored:
+			r.done += r.o.Chunks
+		default:
+			checks = append(checks, p)
+		}
+	}
+	if len(todo)+len(checks) == 0 {
+		r.done += r.o.Chunks
 		return nil
 	}
 	if l, err := openLogits(baseFile); err == nil && !r.o.Fresh {
@@ -224,9 +236,6 @@ func (r *runner) measure(ctx context.Context, c int) error {
 		r.q.Cells = append(r.q.Cells, cell)
 	}
 	for _, p := range checks {
-		if slices.ContainsFunc(r.q.Checks, func(x CrossCheck) bool { return x.Pair == p.String() && x.Ctx == c }) {
-			continue
-		}
 		if err := r.crossCheck(ctx, p, c, baseFile); err != nil {
 			return err
 		}
