@@ -3,6 +3,7 @@ package rdna3
 import (
 	"fmt"
 	"math/bits"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -107,6 +108,9 @@ type sop struct {
 
 const keep = 2 // SCC stays as it is
 
+// narrow are the 64-bit operations whose second source has 32 bits: an amount.
+var narrow = regexp.MustCompile(`^s_(lsh|ash|bfe|bitcmp)`)
+
 func (l *line) scalarOp(op sop) (inst, error) {
 	in := inst{class: SALU, sdst: null}
 	first := 0
@@ -136,7 +140,7 @@ func (l *line) scalarOp(op sop) (inst, error) {
 			at--
 		}
 		t := b32
-		if op.src == 2 && !(i == 1 && strings.Contains(l.op, "sh")) { // shift amounts are 32 bits
+		if op.src == 2 && !(i == 1 && narrow.MatchString(l.op)) {
 			t = b64
 		}
 		o, err := parseOperand(l.args[at], t)
@@ -331,6 +335,24 @@ func scalarTable() map[string]sop {
 	t["s_lshl_b64"] = sop{dst: 2, src: 2, n: 2, fn: logic64(func(a, b uint64) uint64 { return a << (b & 63) })}
 	t["s_lshr_b64"] = sop{dst: 2, src: 2, n: 2, fn: logic64(func(a, b uint64) uint64 { return a >> (b & 63) })}
 	t["s_ashr_i64"] = sop{dst: 2, src: 2, n: 2, fn: logic64(func(a, b uint64) uint64 { return uint64(int64(a) >> (b & 63)) })}
+	t["s_bfe_u64"] = sop{dst: 2, src: 2, n: 2, fn: logic64(func(a, b uint64) uint64 { return scalarField64(a, uint32(b), false) })}
+	t["s_bfe_i64"] = sop{dst: 2, src: 2, n: 2, fn: logic64(func(a, b uint64) uint64 { return scalarField64(a, uint32(b), true) })}
+	t["s_bitcmp0_b64"] = sop{src: 2, n: 2, fn: test(func(a, b uint64) bool { return a>>(b&63)&1 == 0 })}
+	t["s_bitcmp1_b64"] = sop{src: 2, n: 2, fn: test(func(a, b uint64) bool { return a>>(b&63)&1 != 0 })}
+	t["s_brev_b64"] = sop{dst: 2, src: 2, n: 1, fn: func(_ *wave, a, _ uint64) (uint64, uint32) { return bits.Reverse64(a), keep }}
+	t["s_bcnt1_i32_b64"] = sop{dst: 1, src: 2, n: 1, fn: logic64(func(a, _ uint64) uint64 { return uint64(bits.OnesCount64(a)) })}
+	t["s_ctz_i32_b64"] = sop{dst: 1, src: 2, n: 1, fn: func(_ *wave, a, _ uint64) (uint64, uint32) {
+		if a == 0 {
+			return all, keep
+		}
+		return uint64(bits.TrailingZeros64(a)), keep
+	}}
+	t["s_clz_i32_u64"] = sop{dst: 1, src: 2, n: 1, fn: func(_ *wave, a, _ uint64) (uint64, uint32) {
+		if a == 0 {
+			return all, keep
+		}
+		return uint64(bits.LeadingZeros64(a)), keep
+	}}
 	for n := range 4 {
 		by := n + 1
 		t[fmt.Sprintf("s_lshl%d_add_u32", by)] = sop{dst: 1, src: 1, n: 2, fn: func(_ *wave, a, b uint64) (uint64, uint32) {
@@ -372,6 +394,21 @@ func scalarField(a, how uint32, signExtend bool) uint32 {
 	}
 	if signExtend {
 		return uint32(signed(a>>offset, int(width)))
+	}
+	return a >> offset & (1<<width - 1)
+}
+
+// scalarField64 does the same in 64 bits; the offset has a bit more.
+func scalarField64(a uint64, how uint32, signExtend bool) uint64 {
+	offset, width := how&63, how>>16&127
+	switch {
+	case width == 0:
+		return 0
+	case width >= 64-offset:
+		width = 64 - offset
+	}
+	if signExtend {
+		return uint64(int64(a<<(64-offset-width)) >> (64 - width))
 	}
 	return a >> offset & (1<<width - 1)
 }

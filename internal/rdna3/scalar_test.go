@@ -86,6 +86,20 @@ func TestScalar64(t *testing.T) {
 	if w.scc != 1 {
 		t.Errorf("%#x %#x", w.s[0], w.s[1])
 	}
+	w.s[6], w.s[7], w.s[8] = 0x80000000, 1, 0x200000
+	do(t, w, "s_bfe_i64 s[0:1], s[6:7], s8") // the lower word, with its sign
+	if w.s[0] != 0x80000000 || w.s[1] != all || w.scc != 1 {
+		t.Errorf("s_bfe_i64: %#x %#x", w.s[0], w.s[1])
+	}
+	do(t, w, "s_bfe_u64 s[0:1], s[6:7], 0x20001f")
+	if w.s[0] != 3 || w.s[1] != 0 {
+		t.Errorf("s_bfe_u64: %#x %#x", w.s[0], w.s[1])
+	}
+	do(t, w, "s_ctz_i32_b64 s0, s[6:7]")
+	do(t, w, "s_bcnt1_i32_b64 s1, s[6:7]")
+	if w.s[0] != 31 || w.s[1] != 2 {
+		t.Errorf("%d %d", w.s[0], w.s[1])
+	}
 	do(t, w, "s_mov_b64 s[0:1], -1")
 	if w.s[0] != all || w.s[1] != all {
 		t.Errorf("%#x %#x", w.s[0], w.s[1])

@@ -143,7 +143,7 @@ func TestBadCodeObjects(t *testing.T) {
 		{"cut in half", "not a usable code object", data[:len(data)/2], ""},
 		{"another file's text", "is not what the code object has there", changedCode, string(text)},
 		{"no text", "the disassembly has 0 of the", data, "\n"},
-		{"a text cut short", "bytes of k", data, string(text[:bytes.Index(text, []byte("s_endpgm"))])},
+		{"a text cut short", "bytes of k", data, string(text[:bytes.Index(text, []byte("\ts_endpgm"))])},
 		{"a line left out", "is missing", data, strings.Replace(string(text), "\tv_mov_b32_e32", "v_mov_b32_e32", 1)},
 		{"no words", "no address and words", data, strings.ReplaceAll(string(text), "//", "")},
 		{"an operand not understood", "it is older than the compiler", data, strings.Replace(string(text), "v1, 0 ", "v1, v129/*Invalid register, operand has 'VS_32_Lo128' register class*/ ", 1)},

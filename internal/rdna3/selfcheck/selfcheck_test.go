@@ -21,6 +21,12 @@ var assets = os.DirFS(filepath.Join("..", "..", ".."))
 
 const target = "gfx1100"
 
+// What build made last.
+var (
+	testObjects [][]byte
+	testDump    *code.Disassembler
+)
+
 // build compiles the kernels of one head size and V type for the GPU and for the host that launches them.
 func build(t *testing.T, heads []int, vs []string, o rdna3.Options) (*Machine, *hostrun.Program) {
 	t.Helper()
@@ -39,9 +45,6 @@ func build(t *testing.T, heads []int, vs []string, o rdna3.Options) (*Machine, *
 	}
 	r.Kernel.HeadSizes, r.Kernel.VTypes = heads, vs
 	dir := t.TempDir()
-	if d := os.Getenv("EMU_DIR"); d != "" {
-		dir = d
-	}
 	src, err := isa.Kernels(filepath.Join(dir, "device"), r, assets)
 	if err != nil {
 		t.Fatal(err)
@@ -54,6 +57,7 @@ func build(t *testing.T, heads []int, vs []string, o rdna3.Options) (*Machine, *
 	if err != nil {
 		t.Fatal(err)
 	}
+	testObjects, testDump = report.Objects[target], dump
 	m := NewMachine(objects, o)
 	p, err := hostrun.CompileKernels(ctx, r, assets, hostrun.KernelOptions{
 		Options: hostrun.Options{Compiler: clang.Path, Dir: filepath.Join(dir, "host"), Defines: launchDefines}, Away: m.Launch,
