@@ -19,7 +19,7 @@ type goal struct {
 // What a target is over besides another cache.
 const (
 	overNQ1    = "nq=1"                      // one row at the same depth
-	overFloor  = "bytes floor"               // K and V read once at the speed of a copy
+	overFloor  = "bytes floor (stretch)"     // K and V read once at the speed of a copy
 	overScalar = "q8_0/q4_0, no matrix core" // upstream as on RDNA3: a build of its own
 )
 
