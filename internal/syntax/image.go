@@ -66,7 +66,7 @@ func (t *Tree) upstreamFiles(units map[string]bool) *image {
 func (t *Tree) pristine() *image {
 	all := map[string]bool{}
 	for _, f := range t.Files {
-		if isUnit(f.Path) {
+		if IsUnit(f.Path) {
 			all[f.Path] = true
 		}
 	}
@@ -88,21 +88,21 @@ func (t *Tree) edited(named map[string]bool) (*image, []Unit, error) {
 	}
 	var units []Unit
 	done := map[string]bool{}
-	kernels := slices.ContainsFunc(t.Added, func(f series.Rendered) bool { return isDevice(f.Path) })
+	kernels := slices.ContainsFunc(t.Added, func(f series.Rendered) bool { return IsDevice(f.Path) })
 	add := func(u Unit) {
-		if u.Device = isDevice(u.File); u.Device && !kernels {
+		if u.Device = IsDevice(u.File); u.Device && !kernels {
 			u.Status, u.Detail = NotChecked, "the recipe has no kernels"
 		}
 		units = append(units, u)
 		done[u.File] = true
 	}
 	for _, f := range t.Plan.Files {
-		if isUnit(f.Path) {
+		if IsUnit(f.Path) {
 			add(Unit{File: f.Path, Edits: edits[f.Path]})
 		}
 	}
 	for _, f := range t.Added {
-		if isUnit(f.Path) {
+		if IsUnit(f.Path) {
 			add(Unit{File: f.Path})
 		}
 	}
@@ -137,9 +137,10 @@ func (t *Tree) edited(named map[string]bool) (*image, []Unit, error) {
 }
 
 // Reads reports whether a check can come to read a file of upstream's.
-func Reads(name string) bool { return isHeader(name) || isUnit(name) }
+func Reads(name string) bool { return isHeader(name) || IsUnit(name) }
 
-func isUnit(name string) bool {
+// IsUnit reports whether a file is compiled by itself.
+func IsUnit(name string) bool {
 	switch path.Ext(name) {
 	case ".c", ".cpp", ".cu":
 		return true
@@ -147,7 +148,8 @@ func isUnit(name string) bool {
 	return false
 }
 
-func isDevice(name string) bool { return path.Ext(name) == ".cu" }
+// IsDevice reports whether a unit is for a GPU.
+func IsDevice(name string) bool { return path.Ext(name) == ".cu" }
 
 func isHeader(name string) bool {
 	switch path.Ext(name) {

@@ -20,7 +20,7 @@ func (t *Tree) users(skip, named map[string]bool) (map[string][]string, error) {
 		return out, nil
 	}
 	for _, f := range t.Files {
-		if !isUnit(f.Path) || skip[f.Path] {
+		if !IsUnit(f.Path) || skip[f.Path] {
 			continue
 		}
 		for _, name := range names {
