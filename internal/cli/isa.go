@@ -33,8 +33,8 @@ poisoned, every access checked, results compared with float64 (pack: byte by
 byte). Loads arrive no sooner than the code waits for them. It does not model
 time, races between waves, or how hardware rounds exp2, rcp and matrix products
 (exp2 and rcp: right to the last bit here, to 1 ulp in the ISA guide).
---self-check runs code objects that another compiler made, from a file or a
-directory: a ROCm release that miscompiles the kernels is caught by it. --host
+--self-check runs the GPU code in a library or object that another compiler
+made: a ROCm release that miscompiles the kernels is caught by it. --host
 runs the kernels' text on the CPU instead, under sanitizers and watched for
 races; that needs clang with its address sanitizer.
 
@@ -44,7 +44,7 @@ is 6.`,
   dot4fa isa --run
   dot4fa isa --run --host
   dot4fa isa --run --compiler /opt/rocm/llvm/bin/clang++
-  dot4fa isa --self-check build/objects
+  dot4fa isa --self-check work/rdna3/build/bin/libggml-hip.so --compiler /opt/rocm/llvm/bin/clang++
   dot4fa isa --target gfx1201 --json
   dot4fa isa --all --compiler clang++-21
   dot4fa isa --tree work/rdna3/ggml/src/ggml-cuda     # with upstream's own headers`,
@@ -54,6 +54,10 @@ is 6.`,
 				return err
 			}
 			if targets, err = isaTargets(r, targets, all); err != nil {
+				return err
+			}
+			emulated, err := run.target(targets)
+			if err != nil {
 				return err
 			}
 			if a.dryRun {
@@ -78,7 +82,7 @@ is 6.`,
 			}
 			a.report.Status("isa  clang %s, %s", clang.Version, strings.Join(targets, " "))
 			if run.selfCheck != "" {
-				return a.selfCheck(ctx, r, assets, clang, run.selfCheck, targets, dir)
+				return a.selfCheck(ctx, r, assets, clang, run.selfCheck, emulated, dir)
 			}
 			report, err := isa.Inspect(ctx, clang, src, targets, runtime.GOMAXPROCS(0))
 			a.report.Clear()
@@ -97,7 +101,7 @@ is 6.`,
 			case run.host:
 				result.Routes, err = a.hostRun(ctx, r, assets, dir)
 			case run.run:
-				result.Emulated, err = a.emulate(ctx, r, assets, clang, targets, func(t string) [][]byte { return report.Objects[t] }, dir)
+				result.Emulated, err = a.emulate(ctx, r, assets, clang, emulated, report.Objects[emulated], dir)
 			}
 			if err != nil {
 				return err

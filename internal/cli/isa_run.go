@@ -17,6 +17,7 @@ import (
 	"dot4fa/internal/hostrun"
 	"dot4fa/internal/isa"
 	"dot4fa/internal/rdna3"
+	"dot4fa/internal/rdna3/code"
 	"dot4fa/internal/rdna3/selfcheck"
 	"dot4fa/internal/recipe"
 )
@@ -30,7 +31,7 @@ type isaRun struct {
 func (r *isaRun) flags(f *pflag.FlagSet) {
 	f.BoolVar(&r.run, "run", false, "also execute the machine code on the emulator and compare every route with float64")
 	f.BoolVar(&r.host, "host", false, "with --run: run the kernels' text on the CPU instead, under sanitizers")
-	f.StringVar(&r.selfCheck, "self-check", "", "run the code objects of this `path`, a file or a directory, instead of compiling")
+	f.StringVar(&r.selfCheck, "self-check", "", "run the GPU code in the library, object or directory at this `path` instead of compiling it")
 }
 
 // isaResult is what isa prints as JSON.
@@ -51,28 +52,36 @@ func (a *app) hostRun(ctx context.Context, r *recipe.Recipe, assets fs.FS, dir s
 	return hostrun.SelfCheck(ctx, r, assets, hostrun.Options{Compiler: cxx, Dir: filepath.Join(dir, "run"), Jobs: runtime.GOMAXPROCS(0)})
 }
 
-// emulate runs the code of the first target that the emulator knows.
-func (a *app) emulate(ctx context.Context, r *recipe.Recipe, assets fs.FS, clang *isa.Compiler, targets []string, objects func(target string) [][]byte, dir string) (*selfcheck.Result, error) {
+// target is the first of the targets that the emulator knows; "" when nothing is to run on it.
+func (r *isaRun) target(targets []string) (string, error) {
+	if r.host || !r.run && r.selfCheck == "" {
+		return "", nil
+	}
 	at := slices.IndexFunc(targets, func(t string) bool { return slices.Contains(selfcheck.Targets, t) })
 	if at < 0 {
-		return nil, fault.New(fault.Usage, "the emulator does not know %s", strings.Join(targets, " ")).
+		return "", fault.New(fault.Usage, "the emulator does not know %s", strings.Join(targets, " ")).
 			Hintf("it runs %s; `dot4fa isa --run --host` runs the kernels' text for any target", strings.Join(selfcheck.Targets, ", "))
 	}
+	return targets[at], nil
+}
+
+// emulate runs code objects on the emulator.
+func (a *app) emulate(ctx context.Context, r *recipe.Recipe, assets fs.FS, clang *isa.Compiler, target string, objects [][]byte, dir string) (*selfcheck.Result, error) {
 	defer a.report.Clear()
 	return selfcheck.Run(ctx, r, assets, selfcheck.Options{
-		Clang: clang, Target: targets[at], Objects: objects(targets[at]), Dir: dir, Jobs: runtime.GOMAXPROCS(0),
+		Clang: clang, Target: target, Objects: objects, Dir: dir, Jobs: runtime.GOMAXPROCS(0),
 		Emulate: rdna3.Options{Seed: 1, Approximate: 1},
 		Say:     func(format string, args ...any) { a.report.Status("isa  "+format, args...) },
 	})
 }
 
 // selfCheck runs the code objects at path: what a user's own compiler made.
-func (a *app) selfCheck(ctx context.Context, r *recipe.Recipe, assets fs.FS, clang *isa.Compiler, path string, targets []string, dir string) error {
-	objects, err := codeObjects(path)
+func (a *app) selfCheck(ctx context.Context, r *recipe.Recipe, assets fs.FS, clang *isa.Compiler, path, target, dir string) error {
+	objects, err := codeObjects(path, target)
 	if err != nil {
 		return err
 	}
-	result, err := a.emulate(ctx, r, assets, clang, targets, func(string) [][]byte { return objects }, dir)
+	result, err := a.emulate(ctx, r, assets, clang, target, objects, dir)
 	if err != nil {
 		return err
 	}
@@ -82,23 +91,23 @@ func (a *app) selfCheck(ctx context.Context, r *recipe.Recipe, assets fs.FS, cla
 	return a.printEmulated(result)
 }
 
-// codeObjects reads the code objects at path, a file or a directory.
-func codeObjects(path string) ([][]byte, error) {
+// codeObjects reads the code objects for target that hold packed16 kernels: of a file, or of the files of a directory.
+func codeObjects(path, target string) ([][]byte, error) {
 	names := []string{path}
 	info, err := os.Stat(path)
 	if err == nil && info.IsDir() {
 		names = nil
-		for _, pattern := range []string{"*.o", "*.co", "*.hsaco", "*.out"} {
+		for _, pattern := range []string{"*.o", "*.co", "*.hsaco", "*.out", "*.so"} {
 			found, _ := filepath.Glob(filepath.Join(path, pattern))
 			names = append(names, found...)
 		}
 		if len(names) == 0 {
-			err = fmt.Errorf("no *.o, *.co, *.hsaco or *.out files")
+			err = fmt.Errorf("no *.o, *.co, *.hsaco, *.out or *.so in it")
 		}
 	}
 	if err != nil {
 		return nil, fault.New(fault.Usage, "no code objects: %w", err).At("%s", path).
-			Hintf("compile the kernels with --offload-device-only -c, and name the file or the directory")
+			Hintf("name libggml-hip.so of a build, or what clang writes with --offload-arch=%s --offload-device-only -c", target)
 	}
 	var out [][]byte
 	for _, name := range names {
@@ -106,7 +115,22 @@ func codeObjects(path string) ([][]byte, error) {
 		if err != nil {
 			return nil, fault.New(fault.Usage, "%w", err).At("%s", name)
 		}
-		out = append(out, data)
+		objects, err := code.Extract(data, target)
+		if err == nil {
+			objects, err = selfcheck.Ours(objects)
+		}
+		var f *fault.Error
+		if asErr(err, &f) && f.Where == "" {
+			return nil, f.At("%s", name)
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, objects...)
+	}
+	if len(out) == 0 {
+		return nil, fault.New(fault.VerifyFailed, "no packed16 kernels in its code for %s", target).At("%s", path).
+			Hintf("name the library or the objects that packed16-*.cu were compiled to")
 	}
 	return out, nil
 }

@@ -5,6 +5,7 @@ package selfcheck
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -62,6 +63,25 @@ func Open(ctx context.Context, d *code.Disassembler, objects [][]byte, target st
 			return nil, err
 		}
 		out = append(out, o)
+	}
+	return out, nil
+}
+
+// Ours returns the code objects that have kernels of this project.
+func Ours(objects [][]byte) ([][]byte, error) {
+	var out [][]byte
+	for _, data := range objects {
+		kernels, err := code.Metadata(data)
+		if err != nil {
+			return nil, fault.New(fault.VerifyFailed, "not a usable code object: %w", err).
+				Hintf("give what the compiler wrote, uncut")
+		}
+		if slices.ContainsFunc(kernels, func(k map[string]any) bool {
+			name, _ := k[".name"].(string)
+			return strings.HasPrefix(kernelName(name), "packed16_")
+		}) {
+			out = append(out, data)
+		}
 	}
 	return out, nil
 }
