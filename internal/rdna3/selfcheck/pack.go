@@ -19,7 +19,7 @@ func packChecks() []check {
 	var out []check
 	for _, kind := range []string{"f32", "f16"} {
 		for mode := packed16.Absmax; mode <= packed16.MSE; mode++ {
-			out = append(out, check{route: "pack", pack: func(ctx context.Context, p *hostrun.Program) error { return pack(ctx, p, kind, mode) }})
+			out = append(out, check{route: "pack", run: func(ctx context.Context, p *hostrun.Program) error { return pack(ctx, p, kind, mode) }})
 		}
 	}
 	return out

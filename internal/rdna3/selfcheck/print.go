@@ -35,8 +35,11 @@ func (r *Result) Print(w io.Writer) error {
 	fmt.Fprintln(t, "ROUTE\tCASES\tWORST NMSE")
 	for _, x := range r.Routes {
 		worst := fmt.Sprintf("%.2g", x.Worst)
-		if x.Route == "pack" {
+		switch x.Route {
+		case "pack":
 			worst = "same bytes"
+		case "same bits":
+			worst = "in every batch"
 		}
 		fmt.Fprintf(t, "%s\t%d\t%s\n", x.Route, x.Cases, worst)
 	}

@@ -37,7 +37,7 @@ type Options struct {
 type Route struct {
 	Route string  `json:"route"`
 	Cases int     `json:"cases"`
-	Worst float64 `json:"worst_nmse"` // against float64, from the dequantised Q, K and V; 0 for pack, which is compared byte by byte
+	Worst float64 `json:"worst_nmse"` // against float64, from the dequantised Q, K and V; 0 for pack and same bits, which are compared byte by byte
 }
 
 // Cost is what a route executes, from a case in which every query sees every cell. Lane-wise instructions are
@@ -130,8 +130,8 @@ func (out *Result) run(ctx context.Context, r *recipe.Recipe, m *Machine, p *hos
 		group.Go(func() error {
 			say("case %d of %d", i+1, len(list))
 			one := m.fork()
-			if c.pack != nil {
-				err := c.pack(gctx, p.WithAway(one.Launch))
+			if c.run != nil {
+				err := c.run(gctx, p.WithAway(one.Launch))
 				m.join(one)
 				return err
 			}
@@ -223,7 +223,7 @@ type check struct {
 	hostrun.Case
 	route string
 	cost  bool                                                // its counts are reported
-	pack  func(ctx context.Context, p *hostrun.Program) error // instead of an attention case
+	run   func(ctx context.Context, p *hostrun.Program) error // instead of one attention case
 }
 
 // checks are the cases: every kernel of the recipe is launched, every route takes another turn through masks, sinks,
@@ -263,5 +263,39 @@ func checks(r *recipe.Recipe) []check {
 			}
 		}
 	}
+	d, v := slices.Max(r.Kernel.HeadSizes), r.Kernel.VTypes[len(r.Kernel.VTypes)-1]
+	for _, shape := range []string{"nk=1100 gqa=6 mask=causal", "nk=700 gqa=8 mask=shuffled sinks=1"} {
+		out = append(out, check{route: "same bits", run: func(ctx context.Context, p *hostrun.Program) error {
+			return sameBits(ctx, p, fmt.Sprintf("d=%d v=%s %s nq=8", d, v, shape))
+		}})
+	}
 	return append(out, packChecks()...)
+}
+
+// sameBits checks that a query row's output bits do not depend on the batch it is in, the split or the size of a partial result.
+func sameBits(ctx context.Context, p *hostrun.Program, shape string) error {
+	var want []string
+	for _, plan := range []struct {
+		first, rows int
+		how         string
+	}{{0, 8, "cta=2"}, {0, 1, "cta=0"}, {3, 1, "cta=1"}, {7, 1, "cta=3"}, {2, 3, "cta=0"}, {1, 6, "unit=8"}, {0, 8, "unit=8 cta=8"}} {
+		c := hostrun.Case(fmt.Sprintf("%s first=%d rows=%d %s", shape, plan.first, plan.rows, plan.how))
+		outcomes, err := p.RunCases(ctx, []hostrun.Case{c}, 1)
+		if err == nil {
+			err = c.Judge(outcomes[0])
+		}
+		if err != nil {
+			return err
+		}
+		got := outcomes[0].Rows
+		if want == nil {
+			want = got
+		}
+		for i := range plan.rows {
+			if got[i] != want[plan.first+i] {
+				return fault.New(fault.VerifyFailed, "query row %d has other bits than in the batch of 8", plan.first+i).At("%s", c)
+			}
+		}
+	}
+	return nil
 }
