@@ -533,8 +533,8 @@ static __global__ void __launch_bounds__(
         packed16_copy_commit();
         alive = next;
 
-        if ((chunk + 1) % args.unit_chunks == 0 || chunk + 1 == chunk_1) {
-            const int64_t unit_row = parts_row + (int64_t) (chunk/args.unit_chunks)*n_cols;
+        if (((chunk + 1) & (args.unit_chunks - 1)) == 0 || chunk + 1 == chunk_1) {
+            const int64_t unit_row = parts_row + (int64_t) (chunk >> (__ffs(args.unit_chunks) - 1))*n_cols;
             const int     first    = 2*(packed16_fresh(lane) & 3);
             float m_of[nt][2];
             packed16_from_owners(m_of, m_run, lane);

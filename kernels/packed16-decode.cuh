@@ -395,8 +395,8 @@ packed16_decode(
             }
         }
 
-        if ((chunk + 1) % args.unit_chunks == 0 || chunk + 1 == chunk_1) {
-            const int64_t unit_row = parts_row + (int64_t) (chunk/args.unit_chunks)*n_cols;
+        if (((chunk + 1) & (args.unit_chunks - 1)) == 0 || chunk + 1 == chunk_1) {
+            const int64_t unit_row = parts_row + (int64_t) (chunk >> (__ffs(args.unit_chunks) - 1))*n_cols;
             float * unit = parts + unit_row*D;
 #pragma unroll
             for (int r = 0; r < rounds; ++r) {

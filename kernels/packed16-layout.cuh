@@ -100,7 +100,7 @@ struct packed16_args {
 
     // decode only
     int chunks_per_cta; // chunks of PACKED16_CHUNK cells one block visits
-    int unit_chunks;    // chunks in one partial result: 1, or a whole super-chunk
+    int unit_chunks;    // chunks in one partial result, a power of two: 1, or a whole super-chunk
     int n_units;        // partial results per column
 };
 

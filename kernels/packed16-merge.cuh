@@ -16,7 +16,7 @@
 // operations; folding one newcomer into nothing keeps its bits. Dead units are zeros with the least maximum.
 //
 // Tile: 64 dimensions of a column, 4 per thread; 16 threads to a group, so 256 threads are the 16 groups. A thread
-// has PACKED16_MERGE_AHEAD loads of 16 bytes under way, and those of the first units before the maximum is known. Every thread
+// has 8 loads of 16 bytes under way (2 where a decode block merges for itself and needs its registers), and those of the first units before the maximum is known. Every thread
 // works out the factors of its units for itself. LDS: 4 KiB of sums. Per unit: D*4 + 8 bytes read.
 
 #include "packed16-layout.cuh"
@@ -24,7 +24,7 @@
 #define PACKED16_MERGE_GROUPS 16
 #define PACKED16_MERGE_DIMS   64
 #define PACKED16_MERGE_LANES  (PACKED16_MERGE_DIMS/4) // threads of a group
-#define PACKED16_MERGE_AHEAD  8
+#define PACKED16_MERGE_AHEAD  8                       // loads of a thread under way
 
 // Where the partial results of column 0 of a (sequence, KV head) begin: acc [unit][column][D], meta [unit][column].
 static __device__ __forceinline__ int64_t packed16_parts_row(const packed16_args & args, const int seq, const int kv) {
@@ -40,10 +40,11 @@ struct packed16_merge_smem {
 static_assert((PACKED16_SUPER_CHUNK/PACKED16_CHUNK & (PACKED16_SUPER_CHUNK/PACKED16_CHUNK - 1)) == 0,
     "packed16: super_chunk is not a power of two of chunks");
 
-// Units of one group, in order: the i-th is unit i % per_super of super-chunk i / per_super*16 + group.
+// Units of one group, in order: the i-th is unit i % per_super of super-chunk i / per_super*16 + group. `ahead` at a time.
+template <int ahead>
 struct packed16_merge_units {
-    float4 part[PACKED16_MERGE_AHEAD];
-    float2 ml[PACKED16_MERGE_AHEAD];
+    float4 part[ahead];
+    float2 ml[ahead];
 
     static __device__ __forceinline__ int unit(const int i, const int group, const int per_super) {
         const int j = i & (per_super - 1); // a power of two
@@ -54,13 +55,13 @@ struct packed16_merge_units {
     __device__ __forceinline__ void load(
             const float * parts, const float2 * meta, const int i0, const int group, const int per_super, const int n_units, const int n_cols) {
 #pragma unroll
-        for (int i = 0; i < PACKED16_MERGE_AHEAD; ++i) {
+        for (int i = 0; i < ahead; ++i) {
             const int64_t at = (int64_t) min(unit(i0 + i, group, per_super), n_units - 1)*n_cols;
             part[i] = *(const float4 *) (parts + at*D);
             ml[i]   = meta[at];
         }
 #pragma unroll
-        for (int i = 0; i < PACKED16_MERGE_AHEAD; ++i) {
+        for (int i = 0; i < ahead; ++i) {
             if (unit(i0 + i, group, per_super) >= n_units) {
                 part[i] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
                 ml[i]   = make_float2(PACKED16_MAX_FLOOR, 0.0f);
@@ -70,7 +71,7 @@ struct packed16_merge_units {
 };
 
 // Merges dimensions d0 .. d0 + PACKED16_MERGE_DIMS-1 of one column with all `threads` threads of the block.
-template <int D, int threads>
+template <int D, int threads, int ahead>
 static __device__ __forceinline__ void packed16_merge_column(
         packed16_merge_smem & smem, const float * parts, const float2 * meta, const float * sink, float * dst,
         const int d0, const int n_units, const int n_cols, const int per_super) {
@@ -81,8 +82,8 @@ static __device__ __forceinline__ void packed16_merge_column(
     const int most = ((n_units + per_super - 1)/per_super + PACKED16_MERGE_GROUPS - 1)/PACKED16_MERGE_GROUPS*per_super; // units of a group
 
     parts += d0 + 4*lane;
-    packed16_merge_units units;
-    units.load<D>(parts, meta, 0, tid/PACKED16_MERGE_LANES, per_super, n_units, n_cols);
+    packed16_merge_units<ahead> units;
+    units.template load<D>(parts, meta, 0, tid/PACKED16_MERGE_LANES, per_super, n_units, n_cols);
 
     float top = PACKED16_MAX_FLOOR;
     for (int u = tid; u < n_units; u += threads) {
@@ -107,12 +108,12 @@ static __device__ __forceinline__ void packed16_merge_column(
         float acc[4] = {};
         float tot[4] = {};
 #pragma unroll 1
-        for (int i0 = 0; i0 < most; i0 += PACKED16_MERGE_AHEAD) {
+        for (int i0 = 0; i0 < most; i0 += ahead) {
             if (i0 > 0 || group >= step) {
-                units.load<D>(parts, meta, i0, group, per_super, n_units, n_cols);
+                units.template load<D>(parts, meta, i0, group, per_super, n_units, n_cols);
             }
 #pragma unroll
-            for (int i = 0; i < PACKED16_MERGE_AHEAD; ++i) {
+            for (int i = 0; i < ahead; ++i) {
                 float a, b;
                 packed16_merge_factors(m, units.ml[i].x, a, b);
                 const float4 p    = units.part[i];
@@ -167,15 +168,18 @@ template <int D, int threads>
 static __device__ __forceinline__ void packed16_merge_own(
         packed16_merge_smem & smem, const float * parts, const float2 * meta, const float * sinks, float * dst,
         const packed16_args & args, const int seq, const int kv, const int col0, const int n) {
-    for (int i = 0; i < n*(D/PACKED16_MERGE_DIMS); ++i) {
-        const int     col  = col0 + i/(D/PACKED16_MERGE_DIMS);
+#pragma unroll 1
+    for (int col = col0; col < col0 + n; ++col) {
         const int     q    = col / args.gqa;
         const int     head = kv*args.gqa + col % args.gqa;
         const int64_t row  = packed16_parts_row(args, seq, kv) + col;
-        __syncthreads(); // what this block wrote is visible to all of it, and the shared memory is free
-        packed16_merge_column<D, threads>(smem, parts + row*D, meta + row, sinks ? sinks + head : nullptr,
-            dst + (((int64_t) seq*args.nq + q)*args.n_head + head)*D, i % (D/PACKED16_MERGE_DIMS)*PACKED16_MERGE_DIMS,
-            args.n_units, args.nq*args.gqa, PACKED16_SUPER_CHUNK/PACKED16_CHUNK/args.unit_chunks);
+#pragma unroll 1
+        for (int d0 = 0; d0 < D; d0 += PACKED16_MERGE_DIMS) {
+            __syncthreads(); // what this block wrote is visible to all of it, and the shared memory is free
+            packed16_merge_column<D, threads, 2>(smem, parts + row*D, meta + row, sinks ? sinks + head : nullptr,
+                dst + (((int64_t) seq*args.nq + q)*args.n_head + head)*D, d0,
+                args.n_units, args.nq*args.gqa, PACKED16_SUPER_CHUNK/PACKED16_CHUNK/args.unit_chunks);
+        }
     }
 }
 
@@ -199,7 +203,7 @@ static __global__ void __launch_bounds__(PACKED16_MERGE_THREADS) packed16_merge(
     const int     head   = kv*args.gqa + col % args.gqa;
     const int64_t row    = packed16_parts_row(args, seq, kv) + col;
 
-    packed16_merge_column<D, PACKED16_MERGE_THREADS>(smem, parts + row*D, meta + row, sinks ? sinks + head : nullptr,
+    packed16_merge_column<D, PACKED16_MERGE_THREADS, PACKED16_MERGE_AHEAD>(smem, parts + row*D, meta + row, sinks ? sinks + head : nullptr,
         dst + (((int64_t) seq*args.nq + q)*args.n_head + head)*D, d0, args.n_units, args.nq*args.gqa,
         PACKED16_SUPER_CHUNK/PACKED16_CHUNK/args.unit_chunks);
 }

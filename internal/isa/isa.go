@@ -29,19 +29,21 @@ type Kernel struct {
 	SGPR         int            `json:"sgpr"`
 	VGPRSpills   int            `json:"vgpr_spills"`
 	SGPRSpills   int            `json:"sgpr_spills"`
-	ScratchBytes int            `json:"scratch_bytes"` // per lane
-	LDSBytes     int            `json:"lds_bytes"`     // static, per workgroup
-	Workgroup    int            `json:"workgroup"`     // most threads it may be launched with
-	Occupancy    int            `json:"occupancy"`     // waves per SIMD, as the compiler reports it
-	Loads        map[string]int `json:"loads"`         // "global_b128": instructions in the whole kernel
-	Dot4Feeds    map[string]int `json:"dot4_feeds"`    // the loads whose results are dot4 operands in the hot loop
-	Staged       map[string]int `json:"staged"`        // stores to shared memory of what a global load gave, by the load's width
-	Hot          map[string]int `json:"hot"`           // instructions of the hot loop by class
-	HotPairs     int            `json:"hot_pairs"`     // (query, key) pairs one lane works on in one turn of the hot loop
-	Repeated     int            `json:"repeated_dot4"` // dot4 in the hot loop whose operands another one has too
-	WMMA         int            `json:"wmma"`          // matrix products in the whole kernel
-	WMMAInt      float64        `json:"wmma_int"`      // matrix products on bytes in the hot loop for each 16 x 16 logits
-	WMMAFloat    float64        `json:"wmma_float"`    // the same on halves
+	ScratchBytes int            `json:"scratch_bytes"`  // per lane
+	LDSBytes     int            `json:"lds_bytes"`      // static, per workgroup
+	Workgroup    int            `json:"workgroup"`      // most threads it may be launched with
+	Occupancy    int            `json:"occupancy"`      // waves per SIMD, as the compiler reports it
+	Loads        map[string]int `json:"loads"`          // "global_b128": instructions in the whole kernel
+	Dot4Feeds    map[string]int `json:"dot4_feeds"`     // the loads whose results are dot4 operands in the hot loop
+	Staged       map[string]int `json:"staged"`         // stores to shared memory of what a global load gave, by the load's width
+	Hot          map[string]int `json:"hot"`            // instructions of the hot loop by class
+	HotPairs     int            `json:"hot_pairs"`      // (query, key) pairs one lane works on in one turn of the hot loop
+	Repeated     int            `json:"repeated_dot4"`  // dot4 in the hot loop whose operands another one has too
+	OtherPerDot4 float64        `json:"other_per_dot4"` // see otherPerDot4
+	PerSum       float64        `json:"per_sum"`        // see perSum; 0 without such a loop
+	WMMA         int            `json:"wmma"`           // matrix products in the whole kernel
+	WMMAInt      float64        `json:"wmma_int"`       // matrix products on bytes in the hot loop for each 16 x 16 logits
+	WMMAFloat    float64        `json:"wmma_float"`     // the same on halves
 	Symbol       string         `json:"symbol"`
 }
 
@@ -52,14 +54,6 @@ func (k Kernel) OtherPerWMMA() float64 {
 		return 0
 	}
 	return float64(k.Hot[classFMA]+k.Hot[classTrans]+k.Hot[classValu]+k.Hot[classDot4]) / float64(k.Hot[classWMMA])
-}
-
-// OtherPerDot4 is the number of vector instructions other than dot4 and memory accesses that the hot loop issues for each dot4.
-func (k Kernel) OtherPerDot4() float64 {
-	if k.Hot[classDot4] == 0 {
-		return 0
-	}
-	return float64(k.Hot[classFMA]+k.Hot[classTrans]+k.Hot[classValu]) / float64(k.Hot[classDot4])
 }
 
 // Report is what Inspect found.
@@ -175,6 +169,7 @@ func read(asm, object []byte, target string) ([]Kernel, error) {
 			}
 		}
 		k.Staged = f.staged()
+		k.OtherPerDot4, k.PerSum = f.otherPerDot4(hot), f.perSum()
 		use := f.dot4s(hot)
 		k.Dot4Feeds, k.HotPairs, k.Repeated = use.feeds, use.pairs, use.count-use.words
 		if use.pairs > 0 {
@@ -195,9 +190,9 @@ func (r *Report) Print(w io.Writer) error {
 	for _, k := range r.Kernels {
 		if k.Target != target {
 			target = k.Target
-			fmt.Fprintf(t, "\n%s\tdot4\t/pair\tother/dot4\tvgpr\tsgpr\tspills\tscratch\tlds\twaves\tloads\t\n", target)
+			fmt.Fprintf(t, "\n%s\tdot4\t/pair\tother/dot4\t/sum\tvgpr\tsgpr\tspills\tscratch\tlds\twaves\tloads\t\n", target)
 		}
-		fmt.Fprintf(t, "%s\t%d\t%g\t%.2f\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t\n", k.Name, k.Dot4, k.Dot4PerPair, k.OtherPerDot4(),
+		fmt.Fprintf(t, "%s\t%d\t%g\t%.2f\t%.2f\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t\n", k.Name, k.Dot4, k.Dot4PerPair, k.OtherPerDot4, k.PerSum,
 			k.VGPR, k.SGPR, k.VGPRSpills+k.SGPRSpills, k.ScratchBytes, k.LDSBytes, k.Occupancy, loadsText(k.Loads))
 	}
 	return t.Flush()

@@ -46,6 +46,7 @@ static void attention(const fields & f) {
     plan.rows  = f.number("rows", s.nq - plan.first);
     plan.cta   = f.number("cta", 0);
     plan.unit  = f.number("unit", 1);
+    plan.columns = f.number("cols", 0);
     plan.assume_causal = f.number("assume_causal", 0) != 0;
     plan.sms   = f.number("sms", 1);
     plan.warps = f.number("warps", 8);

@@ -11,6 +11,7 @@ struct run_plan {
     std::string route = "decode"; // decode, prefill, or mma: the prefill on matrix tiles
     int first = 0, rows = 1;      // the query rows of the problem that are in the call
     int cta   = 0;                // decode: chunks of a block; 0: all of them, so that the block merges for itself
+    int columns = 0;              // decode on matrix tiles: columns of a block; 0: as the launch chooses
     int unit  = 1;                // decode: chunks in one partial result
     bool assume_causal = false;   // prefill: the seed's unsafe shortcut
     int sms   = 1;                // mma: multiprocessors to fill with shares of the cells
