@@ -22,10 +22,10 @@ func (a *app) bump() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "bump --to REF|latest",
 		Short: "Move the pin to another llama.cpp, if the edits hold there",
-		Long: `Checks every edit on the commit, makes the series there, shows how the generated
-patches differ from those at the old pin (line numbers aside), and rewrites commit
-and tag in the recipe file, every other byte of which stays. "latest" is the newest
-release tag. A commit without a tag is pinned under the release before it.
+		Long: `Checks every edit on the commit, compiles the units there, makes the series, shows
+how the generated patches differ from those at the old pin (line numbers aside), and
+rewrites commit and tag in the recipe file, every other byte of which stays. "latest"
+is the newest release tag. A commit without a tag is pinned under the release before it.
 
 Before the pin is written, --test runs tests at the new commit: export (the series is
 made, and applied to the new base it gives the tree it says), kernels (every route on
@@ -38,7 +38,7 @@ that moved it and the next command; the pin stays and the exit code is 3. With -
 the place of that edit in patches/ is opened in $EDITOR on a terminal, and printed
 elsewhere.`,
 		Example: `  dot4fa bump --to latest --dry-run
-  dot4fa bump --to b10573 --compile --test export,kernels,go
+  dot4fa bump --to b10573 --test export,kernels,go
   dot4fa bump --to master --upstream ~/src/llama.cpp --edit`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.To == "" {
@@ -71,7 +71,7 @@ elsewhere.`,
 		},
 	}
 	c.Flags().StringVar(&o.To, "to", "", "where to: a tag, a branch, a commit `REF` or latest")
-	c.Flags().BoolVar(&o.Compile, "compile", false, "also compile the edited and added units there, without making code")
+	c.Flags().BoolVar(&o.Compile, "compile", true, "compile the edited and added units there, without making code")
 	c.Flags().StringSliceVar(&o.Tests, "test", []string{pipeline.TestExport, pipeline.TestKernels}, "the `tests` to run: any of "+strings.Join(pipeline.BumpTests, ", ")+"; --test= runs none")
 	c.Flags().BoolVar(&edit, "edit", false, "open the failing edit in $EDITOR on a terminal, or print where it is written")
 	return c
@@ -83,7 +83,7 @@ func (a *app) printBump(b *pipeline.Bump) error {
 		fmt.Fprintln(a.Out)
 		a.printFailure(f.Result)
 	}
-	if b.Check.Units != nil {
+	if len(syntax.Bad(b.Check.Units)) > 0 {
 		if err := a.printUnits([]check.Commit{b.Check}); err != nil {
 			return err
 		}

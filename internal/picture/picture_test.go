@@ -56,7 +56,7 @@ func TestSVG(t *testing.T) {
 	if want := 1 + 6 + 2 + len(colors); count["rect"] != want {
 		t.Errorf("%d rectangles, want %d", count["rect"], want)
 	}
-	for _, want := range []string{"a on b1: ok", `: gone <b> & "q" 'a' ]]>`, "b on b3: skipped", "b1: 1 units compile", "b3: 0 units compile, 1 fail; u.c", "compiles"} {
+	for _, want := range []string{"a on b1: ok", `: gone <b> & "q" 'a' ]]>`, "b on b3: skipped", "b1: 1 unit compiles", "b3: 0 units compile, 1 fail; u.c", "compiles"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the picture does not say %q", want)
 		}

@@ -109,12 +109,7 @@ func (r *Run) Bump(ctx context.Context, o BumpOptions) (*Bump, error) {
 		return b, nil
 	}
 	if o.Compile {
-		units, err := r.Units(ctx, repo)
-		if err != nil {
-			return nil, err
-		}
-		defer units.Close()
-		if b.Check.Units, err = units.Check(ctx, b.To.Commit); err != nil {
+		if err := r.compileAt(ctx, repo, b); err != nil {
 			return nil, err
 		}
 		if len(syntax.Bad(b.Check.Units)) > 0 {

@@ -17,6 +17,8 @@ import (
 	"dot4fa/internal/hostrun"
 	"dot4fa/internal/recipe"
 	"dot4fa/internal/shell"
+	"dot4fa/internal/syntax"
+	"dot4fa/internal/upstream"
 )
 
 // The tests that a bump can run at the new pin.
@@ -64,6 +66,35 @@ func (r *Run) test(ctx context.Context, b *Bump, name string) (bool, error) {
 	}
 	b.Tests = append(b.Tests, t)
 	return t.Status != "failed", nil
+}
+
+// compileAt compiles the units at the new pin. Where there is no compiler for the
+// host, that is noted as a test that was not run.
+func (r *Run) compileAt(ctx context.Context, repo *upstream.Repo, b *Bump) error {
+	start := time.Now()
+	t := BumpTest{Name: "compile", Status: "ok"}
+	units, err := r.Units(ctx, repo)
+	switch {
+	case errors.Is(err, errNoCompiler):
+		t.Status, t.Detail = "not run", firstLine(err)
+	case err != nil:
+		return err
+	default:
+		defer units.Close()
+		r.Report.Status("bump      compile %s", b.To)
+		b.Check.Units, err = units.Check(ctx, b.To.Commit)
+		r.Report.Clear()
+		if err != nil {
+			return err
+		}
+		t.Detail = syntax.Summary(b.Check.Units)
+		if len(syntax.Bad(b.Check.Units)) > 0 {
+			t.Status = "failed"
+		}
+	}
+	t.Seconds = float64(time.Since(start).Milliseconds()) / 1000
+	b.Tests = append(b.Tests, t)
+	return nil
 }
 
 // testExport makes the release at the new pin and checks it as a stranger would.

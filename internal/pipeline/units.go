@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"runtime"
 
@@ -25,6 +26,8 @@ type Units struct {
 	checker *syntax.Checker
 }
 
+var errNoCompiler = errors.New("no C and C++ compiler found")
+
 // Units prepares the compilers. Close the result.
 func (r *Run) Units(ctx context.Context, repo *upstream.Repo) (*Units, error) {
 	edits, err := series.Load(r.Assets)
@@ -37,7 +40,7 @@ func (r *Run) Units(ctx context.Context, repo *upstream.Repo) (*Units, error) {
 	}
 	set := r.Tools(ctx)
 	if !set.CC.Found() || !set.CXX.Found() {
-		return nil, fault.New(fault.Environment, "no C and C++ compiler found").Hintf("install gcc and g++, or name them with CC and CXX")
+		return nil, fault.New(fault.Environment, "%w", errNoCompiler).Hintf("install gcc and g++, or name them with CC and CXX")
 	}
 	tools := syntax.Tools{CC: set.CC.Path, CXX: set.CXX.Path, HIP: hipHeaders(set.ROCm)}
 	if c, err := isa.FindCompiler(ctx, ""); err == nil {

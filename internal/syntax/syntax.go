@@ -182,6 +182,9 @@ func Summary(units []Unit) string {
 		n[u.Status]++
 	}
 	text := fmt.Sprintf("%d units compile", n[OK])
+	if n[OK] == 1 {
+		text = "1 unit compiles"
+	}
 	if n[Failed] > 0 {
 		text += fmt.Sprintf(", %d fail", n[Failed])
 	}
