@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"dot4fa/internal/gguf"
 )
@@ -86,6 +87,10 @@ func fakePerplexity(args []string) int {
 		if strings.HasPrefix(pair, name+"/") || strings.HasSuffix(pair, "/"+name) {
 			eps += v
 		}
+	}
+	if n := tokens / ctx; n < chunks && os.Getenv("FAKE_SILENT") == "" { // then it computes for a long time
+		fmt.Printf("0.00.1 I perplexity: calculating perplexity over %d chunks, n_ctx=%d\n", n, ctx)
+		time.Sleep(time.Minute)
 	}
 	for c := range chunks {
 		fmt.Printf("[%d]3.0000,", c+1)

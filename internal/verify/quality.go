@@ -136,9 +136,20 @@ func (r *runner) save(ctx context.Context, p Pair, c int, file string) error {
 	defer os.Remove(tmp)
 	cmd := r.command(p, c, tmp, false)
 	log := &chunkWriter{count: r.counter(p, c)}
-	err := cmd.Run(ctx, log)
+	// The program says how many chunks there are before it computes any.
+	run, stop := context.WithCancel(ctx)
+	defer stop()
+	log.chunks = func(n int) {
+		if n < r.o.Chunks {
+			stop()
+		}
+	}
+	err := cmd.Run(run, log)
 	if ctx.Err() != nil {
 		return ctx.Err()
+	}
+	if log.announced > 0 && log.announced < r.o.Chunks {
+		return r.fewChunks(log.announced, c)
 	}
 	if tooShort := shortText(tmp, log.all.Bytes(), c); tooShort != nil {
 		return tooShort
@@ -152,11 +163,16 @@ func (r *runner) save(ctx context.Context, p Pair, c int, file string) error {
 	}
 	defer l.Close()
 	if l.Chunks < r.o.Chunks {
-		return fault.New(fault.Usage, "the text holds %d chunks of %d tokens, and %d were asked for", l.Chunks, l.Ctx, r.o.Chunks).At("%s", r.o.Text).
-			Hintf("name a longer text, or --chunks %d", l.Chunks)
+		return r.fewChunks(l.Chunks, l.Ctx)
 	}
 	r.done += r.o.Chunks
 	return os.Rename(tmp, file)
+}
+
+// fewChunks is the error of a text that has fewer chunks than were asked for.
+func (r *runner) fewChunks(n, ctx int) error {
+	return fault.New(fault.Usage, "the text holds %d chunks of %d tokens, and %d were asked for", n, ctx, r.o.Chunks).At("%s", r.o.Text).
+		Hintf("name a longer text, or --chunks %d", n)
 }
 
 func (r *runner) counter(p Pair, ctx int) func(int) {
@@ -283,14 +299,24 @@ func portable(c shell.Command) string {
 // chunkWriter keeps a log and counts chunks: llama-perplexity writes "[3]4.56,"
 // after each.
 type chunkWriter struct {
-	all   bytes.Buffer
-	count func(int)
+	all       bytes.Buffer
+	count     func(int)
+	chunks    func(int) // told once how many chunks there are
+	announced int
 }
+
+var chunksLine = regexp.MustCompile(`calculating perplexity over (\d+) chunks`)
 
 var chunkMark = regexp.MustCompile(`\[(\d+)\]\d+\.\d|(?m:^ +(\d+) +\d+\.\d+ ±)`)
 
 func (w *chunkWriter) Write(p []byte) (int, error) {
 	w.all.Write(p)
+	if w.announced == 0 && w.chunks != nil && w.all.Len() < 1<<20 {
+		if m := chunksLine.FindSubmatch(w.all.Bytes()); m != nil {
+			w.announced = atoi(string(m[1]))
+			w.chunks(w.announced)
+		}
+	}
 	tail := w.all.Bytes()
 	tail = tail[max(0, len(tail)-len(p)-80):]
 	if all := chunkMark.FindAllSubmatch(tail, -1); len(all) > 0 && w.count != nil {

@@ -134,19 +134,20 @@ func TestQualityFailures(t *testing.T) {
 		code int // of the error; 0 when it is in the report
 		want string
 	}{
-		"past the bound":      {env: map[string]string{"FAKE_EPS": "q8_0=0.004 packed16=0.008 q4_0=0.05"}, want: "packed16/f16 at 256: mean KLD"},
-		"a pair is refused":   {env: map[string]string{"FAKE_FAIL": "packed16/q4_0"}, want: "refused for toy"},
-		"the base is refused": {env: map[string]string{"FAKE_FAIL": "f16/f16"}, code: fault.VerifyFailed, want: "f16/f16"},
-		"logits cut short":    {env: map[string]string{"FAKE_CUT": "packed16/f16"}, want: "cut short"},
-		"lines lost twice":    {env: map[string]string{"FAKE_LOSE": "2"}, want: "without its last lines"},
-		"text too short":      {env: map[string]string{"FAKE_TEXT": "300"}, code: fault.Usage, want: "needs 512 tokens, and it has only 300"},
-		"too few chunks":      {env: map[string]string{"FAKE_TEXT": "600"}, edit: func(o *Options) { o.Chunks = 3 }, code: fault.Usage, want: "holds 2 chunks"},
-		"no model":            {edit: func(o *Options) { o.Model = "" }, code: fault.Usage, want: "no model was given"},
-		"model not there":     {edit: func(o *Options) { o.Model += "x" }, code: fault.Usage, want: "--model"},
-		"text is a directory": {edit: func(o *Options) { o.Text = o.Dir + "/.." }, code: fault.Usage, want: "directory"},
-		"not a GGUF":          {edit: func(o *Options) { o.Model = o.Text }, code: fault.Usage, want: "not a GGUF"},
-		"everything left out": {edit: func(o *Options) { o.Skip = Parts }, code: fault.Usage, want: "left out"},
-		"head size of 80":     {edit: func(o *Options) { o.Model += ".80" }, code: fault.Usage, want: "the head size is 80"},
+		"past the bound":         {env: map[string]string{"FAKE_EPS": "q8_0=0.004 packed16=0.008 q4_0=0.05"}, want: "packed16/f16 at 256: mean KLD"},
+		"a pair is refused":      {env: map[string]string{"FAKE_FAIL": "packed16/q4_0"}, want: "refused for toy"},
+		"the base is refused":    {env: map[string]string{"FAKE_FAIL": "f16/f16"}, code: fault.VerifyFailed, want: "f16/f16"},
+		"logits cut short":       {env: map[string]string{"FAKE_CUT": "packed16/f16"}, want: "cut short"},
+		"lines lost twice":       {env: map[string]string{"FAKE_LOSE": "2"}, want: "without its last lines"},
+		"text too short":         {env: map[string]string{"FAKE_TEXT": "300"}, code: fault.Usage, want: "needs 512 tokens, and it has only 300"},
+		"too few chunks":         {env: map[string]string{"FAKE_TEXT": "600"}, edit: func(o *Options) { o.Chunks = 3 }, code: fault.Usage, want: "holds 2 chunks"},
+		"too few, no word of it": {env: map[string]string{"FAKE_TEXT": "600", "FAKE_SILENT": "1"}, edit: func(o *Options) { o.Chunks = 3 }, code: fault.Usage, want: "holds 2 chunks"},
+		"no model":               {edit: func(o *Options) { o.Model = "" }, code: fault.Usage, want: "no model was given"},
+		"model not there":        {edit: func(o *Options) { o.Model += "x" }, code: fault.Usage, want: "--model"},
+		"text is a directory":    {edit: func(o *Options) { o.Text = o.Dir + "/.." }, code: fault.Usage, want: "directory"},
+		"not a GGUF":             {edit: func(o *Options) { o.Model = o.Text }, code: fault.Usage, want: "not a GGUF"},
+		"everything left out":    {edit: func(o *Options) { o.Skip = Parts }, code: fault.Usage, want: "left out"},
+		"head size of 80":        {edit: func(o *Options) { o.Model += ".80" }, code: fault.Usage, want: "the head size is 80"},
 		"program is not built": {edit: func(o *Options) {
 			o.Program = func(string) (string, error) { return "", fault.New(fault.Environment, "not built") }
 		}, code: fault.Environment, want: "not built"},
