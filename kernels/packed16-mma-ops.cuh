@@ -190,7 +190,7 @@ static __device__ __forceinline__ void packed16_mma_weights(packed16_mma_b & b, 
     GGML_UNUSED(lane);
 }
 
-// --- copies from global to shared memory that need no registers (sm_80); elsewhere plain copies --------------------
+// --- copies from global to shared memory that need no registers (sm_80); elsewhere plain copies, which land at once ---
 
 // n is 4, 8 or 16 bytes, both addresses are multiples of it.
 template <int n>
@@ -202,6 +202,8 @@ static __device__ __forceinline__ void packed16_copy_async(void * to, const void
     } else {
         asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" : : "r"(at), "l"(__cvta_generic_to_global(from)), "n"(n) : "memory");
     }
+#elif defined(HOSTRUN) && PACKED16_MMA_LAYOUT == 1
+    hostrun::copy_async(to, from, n);
 #else
     ggml_cuda_memcpy_1<n>(to, from);
 #endif // PACKED16_MMA_NATIVE && !defined(GGML_USE_HIP)
@@ -212,11 +214,15 @@ static __device__ __forceinline__ void packed16_copy_async(void * to, const void
 static __device__ __forceinline__ void packed16_copy_commit() {
 #if PACKED16_MMA_NATIVE && !defined(GGML_USE_HIP)
     asm volatile("cp.async.commit_group;" : : : "memory");
+#elif defined(HOSTRUN) && PACKED16_MMA_LAYOUT == 1
+    hostrun::copy_commit();
 #endif // PACKED16_MMA_NATIVE && !defined(GGML_USE_HIP)
 }
 template <int n>
 static __device__ __forceinline__ void packed16_copy_wait() {
 #if PACKED16_MMA_NATIVE && !defined(GGML_USE_HIP)
     asm volatile("cp.async.wait_group %0;" : : "n"(n) : "memory");
+#elif defined(HOSTRUN) && PACKED16_MMA_LAYOUT == 1
+    hostrun::copy_wait(n);
 #endif // PACKED16_MMA_NATIVE && !defined(GGML_USE_HIP)
 }

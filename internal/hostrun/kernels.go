@@ -27,9 +27,9 @@ type KernelOptions struct {
 	Away    func(*Away) error              // runs the launches instead of the program, which is then compiled without checks; nil: none
 }
 
-// AMD selects what the kernels do on AMD GPUs where that differs from NVIDIA GPUs and can run here:
+// AMD selects what the kernels do on AMD GPUs where that differs from NVIDIA GPUs and can run here: RDNA3's matrix tiles in prefill,
 // Q from memory, one lane per K row, weights in f16.
-var AMD = []string{"PACKED16_DECODE_MATRIX=0", "PACKED16_DECODE_LPK=1", "PACKED16_Q_IN_SMEM=0", "PACKED16_PV_DOT2=1"}
+var AMD = []string{"PACKED16_MMA_LAYOUT=2", "PACKED16_DECODE_MATRIX=0", "PACKED16_DECODE_LPK=1", "PACKED16_Q_IN_SMEM=0", "PACKED16_PV_DOT2=1"}
 
 // CompileKernels renders r's kernels from assets and compiles them with the harness: head sizes and V types of the recipe.
 func CompileKernels(ctx context.Context, r *recipe.Recipe, assets fs.FS, o KernelOptions) (*Program, error) {

@@ -51,6 +51,7 @@ struct dim3 {
 #include "hostrun_shared.h"
 #include "hostrun_fiber.h"
 #include "hostrun_warp.h"
+#include "hostrun_copy.h"
 #include "hostrun_math.h"
 
 typedef struct hostrun_stream * cudaStream_t;

@@ -191,6 +191,7 @@ void run_grid(void (*body)(void *), void * argument, const void * kernel, dim3 g
     for (uint32_t i : order) {
         // Both patterns are NaN as float and as either half, and different as integers.
         shared_refill(rng.next() % 2 ? 0xffffffffu : 0x7fff7fffu);
+        copies.clear(); // those that a block did not wait for
         here.block = {i % grid.x, i / grid.x % grid.y, i / (grid.x * grid.y)};
         run_block(size);
     }
