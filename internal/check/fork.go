@@ -125,28 +125,36 @@ func (c *Checker) elsewhere(ctx context.Context, at *Commit) error {
 	if err != nil {
 		return err
 	}
+	var sources []string
 	for _, f := range files {
-		if !isSource(f.Path) {
-			continue
+		if isSource(f.Path) {
+			sources = append(sources, f.Path)
 		}
+	}
+	if c.repo.Remote() { // in one request instead of one for each
+		if err := c.repo.Prefetch(ctx, []string{at.Commit}, sources); err != nil {
+			return err
+		}
+	}
+	for _, name := range sources {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		data, err := snap.ReadFile(f.Path)
+		data, err := snap.ReadFile(name)
 		if err != nil {
 			continue // a repository without its largest files: the place is looked for in the others
 		}
 		for _, e := range lost {
 			why := at.Why[e.ID]
-			if f.Path == e.File || len(why.Found) == maxFound || !hasAll(data, clues(e)) {
+			if name == e.File || len(why.Found) == maxFound || !hasAll(data, clues(e)) {
 				continue
 			}
-			line, err := placeIn(e, f.Path, data)
+			line, err := placeIn(e, name, data)
 			if err != nil {
 				return err
 			}
 			if line > 0 {
-				why.Found = append(why.Found, fmt.Sprintf("%s:%d", f.Path, line))
+				why.Found = append(why.Found, fmt.Sprintf("%s:%d", name, line))
 				at.Why[e.ID] = why
 			}
 		}
