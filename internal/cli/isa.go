@@ -30,9 +30,10 @@ Nothing is run on a GPU.
 With --run the gfx1100 machine code is executed by an emulator, launched by the
 kernels' own host code: every kernel and route, registers and shared memory
 poisoned, every access checked, results compared with float64 (pack: byte by
-byte). Loads arrive no sooner than the code waits for them. It does not model
-time, races between waves, or how hardware rounds exp2, rcp and matrix products
-(exp2 and rcp: right to the last bit here, to 1 ulp in the ISA guide).
+byte). Loads arrive no sooner than the code waits for them, waves race in shared
+memory if the barriers let them, exp2 and rcp are off by up to the 1 ulp that
+the ISA guide allows. It does not model time, caches, races in global memory, or
+how hardware rounds sums inside of a matrix product.
 --self-check runs the GPU code in a library or object that another compiler
 made: a ROCm release that miscompiles the kernels is caught by it. --host
 runs the kernels' text on the CPU instead, under sanitizers and watched for

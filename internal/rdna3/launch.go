@@ -83,6 +83,8 @@ type Launch struct {
 type group struct {
 	id     [3]int
 	lds    []byte
+	cells  []cell // of lds
+	epoch  uint32 // barriers so far, over all workgroups
 	memory *Memory
 }
 
@@ -113,6 +115,7 @@ func (k *Kernel) Run(l Launch, o Options) (counts *Counts, err error) {
 	}
 	counts = &Counts{Executed: make([]uint64, len(k.code))}
 	g := &group{lds: make([]byte, k.Code.LDS+l.Shared), memory: full}
+	g.cells = make([]cell, (len(g.lds)+3)/4)
 	waves := make([]*wave, (threads+lanes-1)/lanes)
 	for i := range waves {
 		waves[i] = &wave{group: g, index: i, kernel: k, counts: counts, scratch: make([]byte, k.Code.Scratch*lanes)}
@@ -139,6 +142,7 @@ func (k *Kernel) Run(l Launch, o Options) (counts *Counts, err error) {
 		for i := 0; i+4 <= len(g.lds); i += 4 {
 			binary.LittleEndian.PutUint32(g.lds[i:], poison)
 		}
+		g.epoch++
 		for _, w := range waves {
 			w.start(l, threads)
 		}
@@ -180,6 +184,7 @@ func schedule(waves []*wave, random *rand.Rand, shuffled bool) {
 		case waits == 0:
 			return
 		default: // every wave that has not ended is at the barrier
+			waves[0].group.epoch++
 			for _, w := range waves {
 				if w.state == waiting {
 					w.state = running

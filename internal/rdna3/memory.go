@@ -271,9 +271,9 @@ func (w *wave) address(m *access, l int) uint64 {
 // bytes returns the memory of one lane's access; it fails when any of it may not be touched.
 func (w *wave) bytes(m *access, l int, store bool) []byte {
 	a := w.address(m, l)
-	verb := "loads"
+	verb := loads
 	if store {
-		verb = "stores"
+		verb = stores
 	}
 	switch {
 	case m.space == private:

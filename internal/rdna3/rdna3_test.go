@@ -33,7 +33,7 @@ func newWave(buffers ...*Buffer) *wave {
 		}
 	}
 	k := &Kernel{Name: "test", Code: &code.Kernel{VGPR: 256}}
-	w := &wave{group: &group{lds: make([]byte, 256), memory: m}, kernel: k, counts: &Counts{}, scratch: make([]byte, 32*16)}
+	w := &wave{group: &group{lds: make([]byte, 256), cells: make([]cell, 64), epoch: 1, memory: m}, kernel: k, counts: &Counts{}, scratch: make([]byte, 32*16)}
 	w.s[execLo] = all
 	return w
 }

@@ -2,6 +2,7 @@ package rdna3
 
 import (
 	"encoding/binary"
+	"slices"
 	"strings"
 	"testing"
 
@@ -138,5 +139,51 @@ func TestLaunchesThatDoNotFit(t *testing.T) {
 	}
 	if m.Add(&Buffer{Addr: 24, Data: make([]byte, 4)}) == nil || m.Add(&Buffer{Addr: 8, Data: make([]byte, 9)}) == nil {
 		t.Error("buffers may overlap")
+	}
+}
+
+// Two waves that touch the same bytes of shared memory without a barrier between them are named.
+func TestRaces(t *testing.T) {
+	lines := slices.Clone(handOver)
+	lines[7] = "s_nop 0" // the barrier
+	k, err := program(t, lines...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seed := range uint64(3) {
+		_, err = launch(t, k, 64, &Buffer{Name: "out", Addr: base, Data: make([]byte, 48)}, seed)
+		if err == nil || !strings.Contains(err.Error(), "a race: lane 0") || !strings.Contains(err.Error(), "since the last barrier") {
+			t.Errorf("seed %d: %v", seed, err)
+		}
+	}
+	w := newWave()
+	w.index = 1
+	w.v[1] = vec{8, 12, 13}
+	w.s[execLo] = 7
+	do(t, w, "ds_store_b8 v1, v2")
+	w.index = 2
+	w.v[1] = vec{9, 14, 15} // other bytes of the same words
+	do(t, w, "ds_store_b8 v1, v2")
+	w.v[1] = vec{13}
+	w.s[execLo] = 1
+	w.group.cells[3].writer = 2
+	if said := fails(t, w, "ds_load_u8 v3, v1"); !strings.Contains(said, "wave 1 has written") {
+		t.Error(said)
+	}
+	w.v[1] = vec{32}
+	do(t, w, "ds_or_b32 v1, v2")
+	do(t, w, "ds_load_b32 v3, v1") // its own
+	w.v[1] = vec{36}
+	do(t, w, "ds_or_b32 v1, v2")
+	w.index = 3
+	do(t, w, "ds_or_b32 v1, v2") // atomics may follow each other
+	if said := fails(t, w, "ds_load_b32 v3, v1"); !strings.Contains(said, "an atomic has changed") {
+		t.Error(said)
+	}
+	w.group.epoch++ // a barrier
+	do(t, w, "ds_load_b32 v3, v1")
+	w.index = 4
+	if said := fails(t, w, "ds_store_b32 v1, v2"); !strings.Contains(said, "another wave has read") {
+		t.Error(said)
 	}
 }

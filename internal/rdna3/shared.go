@@ -110,7 +110,7 @@ func (l *line) sharedAtomic(in inst, m access, name string) (inst, error) {
 		m := in.mem
 		for e := w.exec(); e != 0; e &= e - 1 {
 			l := bits.TrailingZeros32(e) & 31
-			w.modify(in, l, w.lds(w.v[m.addr][l]+uint32(m.offset), 4, l, "changes"))
+			w.modify(in, l, w.lds(w.v[m.addr][l]+uint32(m.offset), 4, l, changes))
 		}
 		w.returned(in, false)
 	}
@@ -120,14 +120,15 @@ func (l *line) sharedAtomic(in inst, m access, name string) (inst, error) {
 // lds returns the shared memory of one lane's access; it fails when any of it is outside of
 // what the kernel declared. Accesses must be aligned to their size, at most to 4 bytes: the
 // hardware does not demand it, the kernels' layouts do.
-func (w *wave) lds(a uint32, size, l int, verb string) []byte {
+func (w *wave) lds(a uint32, size, l int, u use) []byte {
 	mem := w.group.lds
 	if uint64(a)+uint64(size) > uint64(len(mem)) {
-		w.fail("lane %d %s %d bytes at %d of the %d bytes of shared memory", l, verb, size, a, len(mem))
+		w.fail("lane %d %s %d bytes at %d of the %d bytes of shared memory", l, u, size, a, len(mem))
 	}
 	if a&uint32(min(size, 4)-1) != 0 {
-		w.fail("lane %d %s %d bytes at %d of shared memory, which is not aligned", l, verb, size, a)
+		w.fail("lane %d %s %d bytes at %d of shared memory, which is not aligned", l, u, size, a)
 	}
+	w.watch(a, size, l, u)
 	return mem[a:]
 }
 
@@ -142,13 +143,13 @@ func runSharedLoad(w *wave, in *inst) {
 		d := &p.data[0]
 		for e := exec; e != 0; e &= e - 1 {
 			l := bits.TrailingZeros32(e) & 31
-			d[l] = binary.LittleEndian.Uint32(w.lds(addr[l]+uint32(m.offset), 4, l, "loads"))
+			d[l] = binary.LittleEndian.Uint32(w.lds(addr[l]+uint32(m.offset), 4, l, loads))
 		}
 		return
 	}
 	for e := exec; e != 0; e &= e - 1 {
 		l := bits.TrailingZeros32(e) & 31
-		m.toRegisters(&p.data, 0, l, w.lds(addr[l]+uint32(m.offset), m.size, l, "loads"))
+		m.toRegisters(&p.data, 0, l, w.lds(addr[l]+uint32(m.offset), m.size, l, loads))
 	}
 }
 
@@ -159,8 +160,8 @@ func runSharedLoad2(w *wave, in *inst) {
 	p := w.newPending(m.data, m.size/2)
 	for e := exec; e != 0; e &= e - 1 {
 		l := bits.TrailingZeros32(e) & 31
-		m.toRegisters(&p.data, 0, l, w.lds(addr[l]+uint32(m.offset), m.size, l, "loads"))
-		m.toRegisters(&p.data, m.size/4, l, w.lds(addr[l]+uint32(m.offset2), m.size, l, "loads"))
+		m.toRegisters(&p.data, 0, l, w.lds(addr[l]+uint32(m.offset), m.size, l, loads))
+		m.toRegisters(&p.data, m.size/4, l, w.lds(addr[l]+uint32(m.offset2), m.size, l, loads))
 	}
 	w.issue(p, false, true)
 }
@@ -170,7 +171,7 @@ func runSharedStore(w *wave, in *inst) {
 	w.counts.SharedBytes += uint64(m.size * bits.OnesCount32(exec))
 	for e := exec; e != 0; e &= e - 1 {
 		l := bits.TrailingZeros32(e) & 31
-		w.fromRegisters(m, m.data, l, w.lds(w.v[m.addr][l]+uint32(m.offset), m.size, l, "stores"))
+		w.fromRegisters(m, m.data, l, w.lds(w.v[m.addr][l]+uint32(m.offset), m.size, l, stores))
 	}
 }
 
@@ -179,8 +180,8 @@ func runSharedStore2(w *wave, in *inst) {
 	w.counts.SharedBytes += uint64(2 * m.size * bits.OnesCount32(exec))
 	for e := exec; e != 0; e &= e - 1 {
 		l := bits.TrailingZeros32(e) & 31
-		w.fromRegisters(m, m.data, l, w.lds(w.v[m.addr][l]+uint32(m.offset), m.size, l, "stores"))
-		w.fromRegisters(m, m.data2, l, w.lds(w.v[m.addr][l]+uint32(m.offset2), m.size, l, "stores"))
+		w.fromRegisters(m, m.data, l, w.lds(w.v[m.addr][l]+uint32(m.offset), m.size, l, stores))
+		w.fromRegisters(m, m.data2, l, w.lds(w.v[m.addr][l]+uint32(m.offset2), m.size, l, stores))
 	}
 }
 

@@ -67,7 +67,7 @@ var (
 
 // A kernel miscompiled on purpose is caught: one instruction is changed in what the disassembler printed.
 func TestMiscompiledKernelsAreCaught(t *testing.T) {
-	m, p := build(t, []int{64}, []string{"q4_0"}, rdna3.Options{Seed: 3})
+	m, p := build(t, rdna3.Options{Seed: 3})
 	const decode, prefill = "packed16_decode<64, packed16_v_q4_0, 8>", "packed16_prefill<64, packed16_v_q4_0, 1>"
 	const mma = "packed16_prefill_mma<64, packed16_v_q4_0, 8>"
 	replace := func(old, new string) func(l *code.Line) bool {
@@ -146,7 +146,7 @@ func brokenObject(t *testing.T, m *Machine, p *hostrun.Program, name string) {
 	l := m.kernels[name].code.Code[at]
 	word := binary.LittleEndian.AppendUint32(nil, l.Words[1])
 	pattern := append(binary.LittleEndian.AppendUint32(nil, l.Words[0]), word...)
-	for i, data := range testObjects {
+	for i, data := range compiled.objects {
 		if bytes.Count(data, pattern) == 0 {
 			continue
 		}
@@ -154,7 +154,7 @@ func brokenObject(t *testing.T, m *Machine, p *hostrun.Program, name string) {
 		for at := bytes.Index(data, pattern); at >= 0; at = bytes.Index(data, pattern) {
 			data[at+4] ^= 1 // the register of the first source
 		}
-		objects, err := Open(t.Context(), testDump, [][]byte{data}, target)
+		objects, err := Open(t.Context(), compiled.dump, [][]byte{data}, target)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,7 +12,7 @@ import (
 // Print writes what ran, what it cost and how right it was, as tables.
 func (r *Result) Print(w io.Writer) error {
 	fmt.Fprintf(w, "%s machine code, executed by an emulator (disassembled by %s); not run on AMD hardware\n", r.Target, r.Disassembler)
-	fmt.Fprintf(w, "%.1f M wave instructions a second and core, %.1f s\n\n", r.Rate/1e6, r.Seconds)
+	fmt.Fprintf(w, "%.1f M wave instructions a second of processor time, %.1f s in all\n\n", r.Rate/1e6, r.Seconds)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "KERNEL\tLAUNCHES\tWAVE INSTRUCTIONS\tM/S")
 	for _, k := range r.Kernels {

@@ -6,8 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"testing"
 
+	"dot4fa/internal/fault"
 	"dot4fa/internal/hostrun"
 	"dot4fa/internal/isa"
 	"dot4fa/internal/rdna3"
@@ -21,15 +23,22 @@ var assets = os.DirFS(filepath.Join("..", "..", ".."))
 
 const target = "gfx1100"
 
-// What build made last.
-var (
-	testObjects [][]byte
-	testDump    *code.Disassembler
-)
+// device is the recipe and what the compiler made of its kernels for the GPU; with -full of all of them.
+type device struct {
+	recipe  *recipe.Recipe
+	clang   *isa.Compiler
+	dump    *code.Disassembler
+	objects [][]byte
+}
 
-// build compiles the kernels of one head size and V type for the GPU and for the host that launches them.
-func build(t *testing.T, heads []int, vs []string, o rdna3.Options) (*Machine, *hostrun.Program) {
+var compiled *device
+
+// compile compiles the kernels once, of one head size and V type, or skips by name without a compiler.
+func compile(t *testing.T) *device {
 	t.Helper()
+	if compiled != nil {
+		return compiled
+	}
 	ctx := t.Context()
 	clang, err := isa.FindCompiler(ctx, "")
 	if err != nil {
@@ -43,24 +52,32 @@ func build(t *testing.T, heads []int, vs []string, o rdna3.Options) (*Machine, *
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Kernel.HeadSizes, r.Kernel.VTypes = heads, vs
-	dir := t.TempDir()
-	src, err := isa.Kernels(filepath.Join(dir, "device"), r, assets)
+	if !*full {
+		r.Kernel.HeadSizes, r.Kernel.VTypes = []int{64}, []string{"q4_0"}
+	}
+	src, err := isa.Kernels(filepath.Join(t.TempDir(), "device"), r, assets)
 	if err != nil {
 		t.Fatal(err)
 	}
-	report, err := isa.Inspect(ctx, clang, src, []string{target}, 2)
+	report, err := isa.Inspect(ctx, clang, src, []string{target}, runtime.NumCPU())
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects, err := Open(ctx, dump, report.Objects[target], target)
+	compiled = &device{r, clang, dump, report.Objects[target]}
+	return compiled
+}
+
+// build is a machine with the compiled kernels, and the host's program that launches them.
+func build(t *testing.T, o rdna3.Options) (*Machine, *hostrun.Program) {
+	t.Helper()
+	d := compile(t)
+	objects, err := Open(t.Context(), d.dump, d.objects, target)
 	if err != nil {
 		t.Fatal(err)
 	}
-	testObjects, testDump = report.Objects[target], dump
 	m := NewMachine(objects, o)
-	p, err := hostrun.CompileKernels(ctx, r, assets, hostrun.KernelOptions{
-		Options: hostrun.Options{Compiler: clang.Path, Dir: filepath.Join(dir, "host"), Defines: launchDefines}, Away: m.Launch,
+	p, err := hostrun.CompileKernels(t.Context(), d.recipe, assets, hostrun.KernelOptions{
+		Options: hostrun.Options{Compiler: d.clang.Path, Dir: filepath.Join(t.TempDir(), "host"), Defines: launchDefines}, Away: m.Launch,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -70,29 +87,9 @@ func build(t *testing.T, heads []int, vs []string, o rdna3.Options) (*Machine, *
 
 // Every kernel of the recipe runs on the emulator, in orders drawn from a seed and with exp2 and rcp as wrong as they may be.
 func TestEveryRouteAgreesWithFloat64(t *testing.T) {
-	ctx := t.Context()
-	clang, err := isa.FindCompiler(ctx, "")
-	if err != nil {
-		t.Skipf("skipped: needs clang 19 or newer with the amdgcn target: %v", err)
-	}
-	r, err := recipe.Load(assets, "rdna3")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !*full {
-		r.Kernel.HeadSizes, r.Kernel.VTypes = []int{64}, []string{"q4_0"}
-	}
-	dir := t.TempDir()
-	src, err := isa.Kernels(filepath.Join(dir, "device"), r, assets)
-	if err != nil {
-		t.Fatal(err)
-	}
-	report, err := isa.Inspect(ctx, clang, src, []string{target}, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	result, err := Run(ctx, r, assets, Options{
-		Clang: clang, Target: target, Objects: report.Objects[target], Dir: dir, Jobs: runtime.NumCPU(),
+	d := compile(t)
+	result, err := Run(t.Context(), d.recipe, assets, Options{
+		Clang: d.clang, Target: target, Objects: d.objects, Dir: t.TempDir(), Jobs: runtime.NumCPU(),
 		Emulate: rdna3.Options{Seed: 7, Approximate: 7},
 	})
 	if err != nil {
@@ -101,9 +98,21 @@ func TestEveryRouteAgreesWithFloat64(t *testing.T) {
 	if len(result.NotRun) > 0 {
 		t.Errorf("no case launches %v", result.NotRun)
 	}
+	for _, c := range result.Costs { // D/4 dot4 a pair, or none
+		if dot4 := c.PerPair[rdna3.Dot4.String()]; dot4 != float64(slices.Max(d.recipe.Kernel.HeadSizes))/4 && c.PerPair[rdna3.WMMA.String()] == 0 {
+			t.Errorf("%s: %g dot4 a pair", c.Case, dot4)
+		}
+	}
 	var text bytes.Buffer
 	if err := result.Print(&text); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("%s", text.String())
+}
+
+// Code of another target is refused before anything is compiled for it.
+func TestOtherTargets(t *testing.T) {
+	if _, err := Run(t.Context(), nil, assets, Options{Target: "gfx1201"}); fault.Code(err) != fault.Usage {
+		t.Errorf("%v", err)
+	}
 }
