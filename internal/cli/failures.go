@@ -108,7 +108,7 @@ func (a *app) printAdvice(c check.Commit) {
 	}
 	fmt.Fprintf(a.Out, "\n%s: %s%s\n", title(c), counts(c.Edits), based)
 	if c.Base == nil && c.Commit != "" {
-		fmt.Fprintf(a.Out, "  its history has no release tag of upstream's: fetch them there, or name its base with --base, and the causes are told apart\n")
+		fmt.Fprintf(a.Out, "  its base is not known: in a clone with upstream's release tags, or with --base, causes are told apart\n")
 	}
 	var own, base, found []string
 	for _, e := range c.Failed() {
