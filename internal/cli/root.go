@@ -68,7 +68,7 @@ skips what is done already.`,
 	}
 	add("build", a.build(), a.fetch(), a.render(), a.apply(), a.unapply(), a.configure(), a.doctor(), a.toolchain(), a.dist(), a.status(), a.clean())
 	add("series", a.check(), a.explain(), a.diff(), a.bump(), a.export())
-	add("facts", a.recipes(), a.routes(), a.env(), a.isa(), a.verify(), a.bench(), a.vram(), a.makeReport(), a.ci(), a.version())
+	add("facts", a.recipes(), a.routes(), a.env(), a.isa(), a.verify(), a.bench(), a.vram(), a.makeReport(), a.figures(), a.ci(), a.version())
 	root.SetHelpCommand(a.help(root))
 	root.SetHelpCommandGroupID("facts")
 	root.SetCompletionCommandGroupID("facts")
