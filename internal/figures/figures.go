@@ -111,7 +111,12 @@ func verified(repo fs.FS) ([]*verify.Report, error) {
 
 func condition(r *verify.Report) string {
 	q := r.Quality
-	return fmt.Sprintf("%s, `%s`, `%s`, llama.cpp %s, dot4fa %s, %s", q.Backend, q.Model.Name, q.Text.Name, r.About.Upstream, r.About.Tool, r.Made[:10])
+	return fmt.Sprintf("%s, `%s`, `%s`, llama.cpp %s, dot4fa %s, %s", q.Backend, q.Model.Name, q.Text.Name, r.About.Upstream, commit(r.About.Tool), r.Made[:10])
+}
+
+// commit is the commit in a version that Go made up, as v0.0.0-DATE-COMMIT.
+func commit(version string) string {
+	return version[strings.LastIndexByte(version, '-')+1:]
 }
 
 // quality is the divergence at the deepest context.
@@ -264,7 +269,7 @@ func speed(repo fs.FS) (string, error) {
 		}
 		if rows := calls(r.Rows); len(rows) > 0 {
 			fmt.Fprintf(&b, "%s, head size 256, 4 KV heads, 6 query heads each, V q4_0, µs of one attention call, median of %d; dot4fa %s, %s:\n\n%s\n",
-				r.Device, r.Repeat, r.Commit, r.When.Format("2006-01-02"),
+				r.Device, r.Repeat, commit(r.Commit), r.When.Format("2006-01-02"),
 				table([]string{"cells", "rows", "packed16/q4_0", "upstream q8_0/q4_0", "ratio", "upstream f16/f16", "ratio"}, rows))
 		}
 	}

@@ -1,10 +1,36 @@
 package figures
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"testing/fstest"
 )
+
+// The figures of the documents are those that the stored results give.
+func TestDocumentsAreCurrent(t *testing.T) {
+	repo := os.DirFS("../..")
+	for file, names := range map[string][]string{
+		"README.md": {"quality", "depth", "vram"}, "docs/evidence.md": {"quality", "depth", "attention", "vram-log"},
+	} {
+		doc, err := os.ReadFile("../../" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, stale, err := Render(repo, doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(stale) > 0 {
+			t.Errorf("%s: not current: %s; `go run . figures --write %s` makes them", file, strings.Join(stale, ", "), file)
+		}
+		for _, name := range names {
+			if !strings.Contains(string(doc), "<!-- figures: "+name+" -->") {
+				t.Errorf("%s has no figures %s", file, name)
+			}
+		}
+	}
+}
 
 const stored = `{"format":1,"made":"2026-01-02T00:00:00Z","about":{"dot4fa":"devel","llama_cpp":"b1"},"depth":[@DEPTH@],"quality":{"model":{"name":"m.gguf"},"text":{"name":"t.txt"},
 "backend":"CPU","contexts":[256,512],"chunks":2,"cells":[
