@@ -128,8 +128,8 @@ func (o vramFlags) request(cmd *cobra.Command, args []string) (vram.Request, err
 		}
 	}
 	for _, n := range r.Ctxs {
-		if n < 1 || n > 1<<26 {
-			return usage("for example --ctx 8192,32768", "--ctx must be from 1 to %d, not %d", 1<<26, n)
+		if n < 1 || n > 1<<24 {
+			return usage("for example --ctx 8192,32768", "--ctx must be from 1 to %d, not %d", 1<<24, n)
 		}
 	}
 	if o.use.Parallel < 1 || o.use.Parallel > 256 {

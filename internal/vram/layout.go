@@ -52,6 +52,9 @@ func (h header) window(s *Shape, layers []Layer) ([]bool, error) {
 	case !array && h.has(pattern):
 		period = h.int(pattern)
 	}
+	if period < 0 {
+		return nil, fmt.Errorf("%s is %d", h.key(pattern), period)
+	}
 	for i := range trunk {
 		switch {
 		case period == 0:

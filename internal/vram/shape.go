@@ -89,7 +89,7 @@ func fromGGUF(g *gguf.Header) (Shape, error) {
 		return Shape{}, err
 	}
 	n := h.int("block_count")
-	if n <= 0 || n > 4096 {
+	if n <= 0 || n > 1024 {
 		return Shape{}, fmt.Errorf("the header of this %s model has no usable block_count", arch)
 	}
 	h.n = int(n)
@@ -115,8 +115,7 @@ func fromGGUF(g *gguf.Header) (Shape, error) {
 	if err := h.state(&s, recurrent); err != nil {
 		return Shape{}, err
 	}
-	h.fill(&s, layer, window, attends)
-	return s, nil
+	return s, h.fill(&s, layer, window, attends)
 }
 
 // known refuses architectures whose cache cannot be computed here.
@@ -163,7 +162,7 @@ func (h header) heads(s *Shape) ([]Layer, error) {
 		return h.int("embedding_length") / heads[0]
 	}
 	dk, dv := size("key_length"), size("value_length")
-	if dk <= 0 || dv <= 0 || dk > 1<<16 || dv > 1<<16 {
+	if dk <= 0 || dv <= 0 || dk > 1<<13 || dv > 1<<13 {
 		return nil, fmt.Errorf("the head sizes of this %s model cannot be read: %d and %d", h.arch, dk, dv)
 	}
 	if slices.Contains(latent, h.arch) && h.int("attention.key_length_mla") > 0 && h.int("attention.value_length_mla") > 0 {
@@ -171,7 +170,7 @@ func (h header) heads(s *Shape) ([]Layer, error) {
 	}
 	layers := make([]Layer, h.n)
 	for i := range layers {
-		if kv[i] < 0 || kv[i] > 1<<16 {
+		if kv[i] < 0 || kv[i] > 1<<12 {
 			return nil, fmt.Errorf("layer %d of this %s model has %d KV heads", i, h.arch, kv[i])
 		}
 		layers[i] = Layer{KVHeads: int(kv[i]), DK: int(dk), DV: int(dv)}
@@ -183,13 +182,16 @@ func (h header) heads(s *Shape) ([]Layer, error) {
 }
 
 // fill lists the layers that own K and V.
-func (h header) fill(s *Shape, layers []Layer, window, attends []bool) {
+func (h header) fill(s *Shape, layers []Layer, window, attends []bool) error {
 	owned := h.n
 	switch {
 	case h.arch == "gemma3n":
 		owned = 20
 	case h.arch == "gemma4":
 		owned = h.n - int(h.int("attention.shared_kv_layers"))
+	}
+	if owned < 1 {
+		return fmt.Errorf("%d layers of %d share the cache of others", h.n-owned, h.n)
 	}
 	if owned < h.n {
 		s.Notes = append(s.Notes, fmt.Sprintf("the last %d layers reuse the cache of earlier ones", h.n-owned))
@@ -198,7 +200,7 @@ func (h header) fill(s *Shape, layers []Layer, window, attends []bool) {
 	if hybridRules[h.arch].trunk || slices.Contains(trunkOnly, h.arch) {
 		trunk -= h.mtp
 	}
-	for i, l := range layers[:max(min(h.n, owned), 0)] {
+	for i, l := range layers[:min(h.n, owned)] {
 		if l.Window = window[i]; l.Window {
 			if h.has("attention.key_length_swa") {
 				l.DK = int(h.int("attention.key_length_swa"))
@@ -217,6 +219,7 @@ func (h header) fill(s *Shape, layers []Layer, window, attends []bool) {
 	if h.mtp > 0 && trunk == h.n {
 		s.Notes = append(s.Notes, fmt.Sprintf("the cache has room for the %d layers of the MTP head too, as llama.cpp allocates it", h.mtp))
 	}
+	return nil
 }
 
 // at says in which file an error is.

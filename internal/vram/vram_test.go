@@ -171,3 +171,113 @@ func TestParseLog(t *testing.T) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }
+
+// kinds lists the layers of a shape: a for full attention, w for a window.
+func kinds(s Shape) string {
+	var b strings.Builder
+	for _, l := range s.Layers {
+		b.WriteByte(map[bool]byte{false: 'a', true: 'w'}[l.Window])
+	}
+	return b.String()
+}
+
+// Which layers keep what, for a model of eight layers. The expectations follow
+// from upstream's readers of hyperparameters, written out by hand.
+func TestLayouts(t *testing.T) {
+	i := func(n int) int64 { return int64(n) }
+	list := func(values ...any) []any {
+		for k, v := range values {
+			if n, ok := v.(int); ok {
+				values[k] = int64(n)
+			}
+		}
+		return values
+	}
+	window := func(more map[string]any) map[string]any {
+		m := map[string]any{"attention.sliding_window": i(512)}
+		for k, v := range more {
+			m[k] = v
+		}
+		return m
+	}
+	const pattern = "attention.sliding_window_pattern"
+	ssm := map[string]any{"ssm.state_size": i(16), "ssm.inner_size": i(64), "ssm.conv_kernel": i(4), "ssm.group_count": i(2)}
+	with := func(base map[string]any, more map[string]any) map[string]any {
+		m := map[string]any{}
+		for k, v := range base {
+			m[k] = v
+		}
+		for k, v := range more {
+			m[k] = v
+		}
+		return m
+	}
+	for name, c := range map[string]struct {
+		arch   string
+		keys   map[string]any
+		want   string
+		window int
+		state  int // recurrent layers
+		draft  int
+	}{
+		"gemma2 by default":           {arch: "gemma2", want: "wawawawa", window: 4096},
+		"gemma3 without a window":     {arch: "gemma3", want: "aaaaaaaa"},
+		"gemma3 ignores an array":     {arch: "gemma3", keys: window(map[string]any{pattern: list(0, 0, 0, 0, 0, 0, 0, 0)}), want: "wwwwwaww", window: 512},
+		"gemma3 with a period":        {arch: "gemma3", keys: window(map[string]any{pattern: i(2)}), want: "wawawawa", window: 512},
+		"gemma4 layer by layer":       {arch: "gemma4", keys: window(map[string]any{pattern: list(true, true, false, true, false, true, false, true), "attention.shared_kv_layers": i(3)}), want: "wwawa", window: 512},
+		"gpt-oss":                     {arch: "gpt-oss", keys: window(nil), want: "wawawawa", window: 512},
+		"laguna begins dense":         {arch: "laguna", keys: window(nil), want: "awwwawww", window: 512},
+		"llama4, its own window":      {arch: "llama4", keys: window(nil), want: "wwwawwwa", window: 8192},
+		"llama4 without":              {arch: "llama4", keys: map[string]any{"attention.sliding_window": i(0)}, want: "aaaaaaaa"},
+		"phi3 has it switched off":    {arch: "phi3", keys: window(nil), want: "aaaaaaaa"},
+		"exaone4 of another size":     {arch: "exaone4", keys: window(nil), want: "aaaaaaaa"},
+		"mimo2 leaves its head out":   {arch: "mimo2", keys: window(map[string]any{pattern: list(0, 1, 1, 1, 0, 1, 1, 0), "nextn_predict_layers": i(1)}), want: "awwwaww", window: 512, draft: 1},
+		"glm4moe keeps its head":      {arch: "glm4moe", keys: map[string]any{"nextn_predict_layers": i(1)}, want: "aaaaaaaa", draft: 1},
+		"qwen35 with a head":          {arch: "qwen35", keys: with(ssm, map[string]any{"nextn_predict_layers": i(1)}), want: "a", state: 6, draft: 1},
+		"qwen3next, listed":           {arch: "qwen3next", keys: with(ssm, map[string]any{"attention.recurrent_layers": list(0, 1, 1, 0, 1, 1, 1, 0)}), want: "aaa", state: 5},
+		"qwen35moe, another interval": {arch: "qwen35moe", keys: with(ssm, map[string]any{"full_attention_interval": i(2)}), want: "aaaa", state: 4},
+		"jamba by its KV heads":       {arch: "jamba", keys: with(ssm, map[string]any{"attention.head_count_kv": list(0, 0, 0, 2, 0, 0, 0, 2)}), want: "aa", state: 6},
+		"falcon-h1 does both":         {arch: "falcon-h1", keys: ssm, want: "aaaaaaaa", state: 8},
+		"nemotron_h": {arch: "nemotron_h", keys: with(ssm, map[string]any{"attention.head_count_kv": list(0, 0, 2, 0, 0, 0, 2, 0), "feed_forward_length": list(0, 9, 0, 0, 9, 0, 0, 9)}),
+			want: "aa", state: 3},
+		"lfm2, windowed": {arch: "lfm2", keys: window(map[string]any{"shortconv.l_cache": i(3), "attention.head_count_kv": list(0, 2, 0, 2, 0, 2, 0, 2)}), want: "wwww", window: 512, state: 4},
+	} {
+		s, err := FromGGUF(modelHeader(c.arch, c.keys))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if got := kinds(s); got != c.want || s.Window != c.window || s.State.Layers != c.state || len(s.Draft) != c.draft {
+			t.Errorf("%s: layers %s, window %d, %d recurrent, %d of the head; want %s, %d, %d, %d", name, got, s.Window, s.State.Layers, len(s.Draft), c.want, c.window, c.state, c.draft)
+		}
+	}
+}
+
+// A header whose numbers make no sense is refused, whatever they are.
+func TestNonsense(t *testing.T) {
+	for name, keys := range map[string]map[string]any{
+		"no layers":       {"block_count": int64(0)},
+		"many layers":     {"block_count": int64(1 << 40)},
+		"negative heads":  {"attention.head_count_kv": int64(-2)},
+		"no heads":        {"attention.head_count": int64(0)},
+		"heads too short": {"attention.head_count_kv": []any{int64(2)}},
+		"head too large":  {"attention.key_length": int64(1 << 40)},
+		"head of nothing": {"attention.value_length": int64(-1)},
+	} {
+		if s, err := FromGGUF(modelHeader("llama", keys)); err == nil || fault.Hint(err) == "" {
+			t.Errorf("%s: %+v, %v", name, s, err)
+		}
+	}
+	for name, h := range map[string]*gguf.Header{
+		"a window of no sense": modelHeader("gemma3", map[string]any{"attention.sliding_window": int64(-5)}),
+		"a period of no sense": modelHeader("gemma3", map[string]any{"attention.sliding_window": int64(512), "attention.sliding_window_pattern": int64(-3)}),
+		"an interval of zero":  modelHeader("qwen35", map[string]any{"full_attention_interval": int64(0)}),
+		"all layers predict":   modelHeader("qwen35", map[string]any{"nextn_predict_layers": int64(8)}),
+		"a state of nothing":   modelHeader("qwen35", nil),
+		"more shared than any": modelHeader("gemma4", map[string]any{"attention.sliding_window": int64(512), "attention.sliding_window_pattern": int64(1), "attention.shared_kv_layers": int64(9)}),
+	} {
+		if s, err := FromGGUF(h); err == nil {
+			t.Errorf("%s: %+v", name, s)
+		}
+	}
+}
