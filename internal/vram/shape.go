@@ -115,7 +115,8 @@ func fromGGUF(g *gguf.Header) (Shape, error) {
 	if err := h.state(&s, recurrent); err != nil {
 		return Shape{}, err
 	}
-	return s, h.fill(&s, layer, window, attends)
+	err = h.fill(&s, layer, window, attends)
+	return s, err
 }
 
 // known refuses architectures whose cache cannot be computed here.
