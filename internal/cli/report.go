@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"dot4fa/internal/bench"
+	"dot4fa/internal/build"
 	"dot4fa/internal/fault"
 	"dot4fa/internal/pipeline"
 	"dot4fa/internal/recipe"
@@ -27,9 +28,9 @@ func (a *app) makeReport() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "report",
 		Short: "Put machine, build, verification and measurements into one file to share",
-		Long: `Runs version, doctor, status, routes and isa --run, takes the last results of
-verify and bench from the work tree, and writes all of it as one Markdown page,
-with the same as JSON at its end. Paths in home directories, the user's name and
+		Long: `Runs version, doctor, status, routes and isa --run, with isa --self-check where
+a HIP library was built, takes the last results of verify and bench from the work
+tree, and writes all of it as one Markdown page, with the same as JSON at its end. Paths in home directories, the user's name and
 the machine's are taken out; read it before you give it away all the same.
 
 What is missing is listed with the command that makes it. A result that was made
@@ -101,19 +102,22 @@ func (a *app) collect(ctx context.Context, without []string) (*report.Report, er
 	s := report.NewScrubber(names)
 	rep := &report.Report{Format: 1, Made: time.Now().UTC().Format(time.RFC3339)}
 	flags := globalFlags(a, r.Work)
-	for _, part := range []struct {
+	type question struct {
 		name string
 		args []string
-	}{
-		{"version", []string{"version"}}, {"machine", []string{"doctor"}}, {"work tree", []string{"status"}},
-		{"routes", []string{"routes"}}, {"machine code", []string{"isa", "--run"}},
-	} {
+	}
+	questions := []question{{"version", []string{"version"}}, {"machine", []string{"doctor"}}, {"work tree", []string{"status"}},
+		{"routes", []string{"routes"}}, {"machine code", []string{"isa", "--run"}}}
+	if library := filepath.Join(build.TreeOf(r.Work).Bin(), "libggml-hip.so"); isFileAt(library) {
+		questions = append(questions, question{"machine code as built", []string{"isa", "--self-check", library}})
+	}
+	for _, part := range questions {
 		if contains(without, part.args[0]) {
-			rep.Parts = append(rep.Parts, report.Part{Name: part.name, Command: a.command(part.args), State: report.Missing, Note: "it was left out"})
+			rep.Parts = append(rep.Parts, report.Part{Name: part.name, Command: s.Text(a.command(part.args)), State: report.Missing, Note: "it was left out"})
 			continue
 		}
 		if part.args[0] == "isa" && r.Recipe.Backend == recipe.CPU {
-			rep.Parts = append(rep.Parts, report.Part{Name: part.name, Command: a.command(part.args), State: report.NotFor, Note: "the recipe has no kernels for a GPU"})
+			rep.Parts = append(rep.Parts, report.Part{Name: part.name, Command: s.Text(a.command(part.args)), State: report.NotFor, Note: "the recipe has no kernels for a GPU"})
 			continue
 		}
 		a.report.Status("report  %s", strings.Join(part.args, " "))
@@ -138,7 +142,7 @@ func (a *app) command(args []string) string {
 // ask runs a command of this program, as text and as JSON. isa, which computes for
 // half a minute, is run once, as text.
 func (a *app) ask(ctx context.Context, args, flags []string, s *report.Scrubber) (report.Part, error) {
-	p := report.Part{Command: a.command(args), State: report.OK}
+	p := report.Part{Command: s.Text(a.command(args)), State: report.OK}
 	run := func(more ...string) (out []byte, code int, problem string) {
 		var stdout, stderr bytes.Buffer
 		code = Run(ctx, a.embedded, Streams{a.In, &stdout, &stderr}, append(append(append([]string{}, args...), flags...), more...))
