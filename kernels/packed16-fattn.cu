@@ -82,7 +82,7 @@ struct packed16_decode_device {
     // Blocks of the matrix-tile kernel that run at once.
     int64_t slots(const int columns) const {
         const int64_t fit = (shared + 1024)/(packed16_decode_mma_shared(D, v_row, columns) + 1024);
-        return std::min<int64_t>(std::max<int64_t>(fit, 1), PACKED16_DECODE_FILL_MATRIX)*nsm;
+        return std::min<int64_t>(std::max<int64_t>(fit, 1), packed16_decode_resident(D))*nsm;
     }
 };
 
@@ -252,7 +252,7 @@ static int packed16_most_units(const packed16_args & a, const packed16_env & env
     // units are chunks while there are too few super-chunks to fill the device, or few enough of their halves
     const int ncols = packed16_decode_columns(a.nq*a.gqa, dev.D, dev.matrix);
     const int rows  = a.n_head_kv*((a.nq*a.gqa + ncols - 1)/ncols)*n_seq;
-    const int few   = dev.matrix ? PACKED16_DECODE_FILL_MATRIX*dev.nsm/rows*(per_super/2) : (PACKED16_DECODE_FILL_SUPER*dev.nsm - 1)/rows*per_super;
+    const int few   = dev.matrix ? packed16_decode_resident(dev.D)*dev.nsm/rows*(per_super/2) : (PACKED16_DECODE_FILL_SUPER*dev.nsm - 1)/rows*per_super;
     return std::max(n_supers, std::min(n_chunks, few));
 }
 

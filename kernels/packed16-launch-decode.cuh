@@ -54,6 +54,8 @@ static void packed16_launch_decode_mma(const packed16_call & call, cudaStream_t 
     const int  n_blocks = packed16_decode_blocks(a);
     const bool single   = n_blocks == 1;
 
+    static_assert(PACKED16_MMA_DECODE_RESIDENT/WARP_SIZE/packed16_decode_mma_warps(D) == packed16_decode_resident(D),
+        "packed16: the cut counts on other blocks than the registers leave room for");
     static_assert(sizeof(packed16_decode_mma_smem<D, V_t, nt>) <= packed16_decode_mma_shared(D, V_t::row_bytes(D), 8*nt),
         "packed16: a decode block needs more shared memory than was asked of the device");
 #if PACKED16_DYNAMIC_SMEM

@@ -10,7 +10,6 @@
 // docs/performance.md.
 #define PACKED16_DECODE_FILL_SUPER  2
 #define PACKED16_DECODE_FILL_CHUNKS 8
-#define PACKED16_DECODE_FILL_MATRIX 2 // blocks of the matrix-tile kernel that run at once, where shared memory has room
 
 // 1 where decode has a kernel for matrix tiles beside the one for vector units; the device says which runs.
 #ifndef PACKED16_DECODE_MATRIX
@@ -70,6 +69,9 @@ static inline int packed16_decode_columns(const int n_cols, const int D, const b
     }
     return best;
 }
+
+// Blocks of the matrix-tile kernel that a multiprocessor runs at once where shared memory has room: 512 threads' worth of registers.
+static constexpr int packed16_decode_resident(const int D) { return D == 64 || PACKED16_CHUNK < 128 ? 4 : 2; }
 
 // Blocks along the cells.
 static inline int packed16_decode_blocks(const packed16_args & a) {
