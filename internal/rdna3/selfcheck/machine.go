@@ -127,7 +127,7 @@ func (m *Machine) Launch(a *hostrun.Away) error {
 	if err != nil {
 		return err
 	}
-	took := clock() - start
+	took := max(clock()-start, 1)
 	for i, b := range buffers {
 		a.Buffers[i].Changed = b.Written
 	}

@@ -99,8 +99,8 @@ func TestMiscompiledKernelsAreCaught(t *testing.T) {
 		{"a missing wait for memory in prefill", prefill, dropWait, 0, prefillCases, "NMSE is|not finite|loads|stores"},
 		{"a product without its sum", "packed16_merge<64>", replace("v_fmac_f32_e32", "v_mul_f32_e32"), 1, decodeCases, "NMSE is|not finite"},
 		{"minimum for maximum", decode, replace("v_max_f32_e32", "v_min_f32_e32"), 0, decodeCases, "NMSE is|not finite"},
-		{"no barriers in decode", decode, replace("s_barrier", "s_nop 0"), 0, decodeCases, "NMSE is|not finite|loads"},
-		{"no barriers in prefill", prefill, replace("s_barrier", "s_nop 0"), 0, prefillCases, "NMSE is|not finite|loads"},
+		{"no barriers in decode", decode, replace("s_barrier", "s_nop 0"), 0, decodeCases, "a race: lane"},
+		{"no barriers in prefill", prefill, replace("s_barrier", "s_nop 0"), 0, prefillCases, "a race: lane"},
 		{"a condition turned round", decode, replace("s_cbranch_execz", "s_cbranch_execnz"), 1, decodeCases, "NMSE is|not finite|loads|stores|not zero"},
 		{"a clamp of 127 to 126", "packed16_pack_rows<float>", replace("0x42fe0000", "0x42fc0000"), 0, []string{"pack"}, "payload"},
 		{"a truncated store", "packed16_pack_rows<float>", replace("global_store_b16", "global_store_b8"), 1, []string{"pack"}, "scale"},
@@ -137,7 +137,32 @@ func TestMiscompiledKernelsAreCaught(t *testing.T) {
 		})
 	}
 	t.Run("a bit in the code object", func(t *testing.T) { brokenObject(t, m, p, decode) })
+	t.Run("each barrier", func(t *testing.T) {
+		for kernel, cases := range map[string][]string{decode: decodeCases, prefill: prefillCases, mma: mmaCases, "packed16_merge<64>": decodeCases} {
+			eachBarrier(t, m, p, kernel, cases)
+		}
+	})
 	t.Run("one instruction at random", func(t *testing.T) { randomMutants(t, m, p) })
+}
+
+// eachBarrier leaves out one barrier of a kernel after the other.
+func eachBarrier(t *testing.T, m *Machine, p *hostrun.Program, kernel string, cases []string) {
+	n, missed := 0, 0
+	for i, l := range m.kernels[kernel].code.Code {
+		if l.Op != "s_barrier" {
+			continue
+		}
+		n++
+		found := caught(t.Context(), m.with(kernel, func(k *code.Kernel) { k.Code[i].Op, k.Code[i].Args = "s_nop", "0" }), p, cases)
+		if found == "" {
+			t.Logf("%s: nothing fails without the barrier at %#x", kernel, l.Addr)
+			missed++
+		}
+	}
+	t.Logf("%s: %d of %d barriers missed when left out", kernel, n-missed, n)
+	if n == 0 || 2*missed > n {
+		t.Errorf("%s: only %d of %d barriers are missed", kernel, n-missed, n)
+	}
 }
 
 // brokenObject flips one bit of the machine code itself, and disassembles it again.
