@@ -237,33 +237,6 @@ func clamp16(u uint32) uint32 {
 	return u
 }
 
-// The quarter-rate functions. The ISA guide promises 1 ulp and flushes subnormal numbers; here they are
-// rounded correctly (up to the 0.50001 ulp of going through float64).
-
-func exp2of(f float32) float32 {
-	return f32(flush(u32(float32(math.Exp2(float64(f))))))
-}
-
-func log2of(f float32) float32 {
-	return float32(math.Log2(float64(f32(flush(u32(f))))))
-}
-
-func rcp(f float32) float32 {
-	return f32(flush(u32(float32(1 / float64(f32(flush(u32(f))))))))
-}
-
-func rsq(f float32) float32 {
-	return float32(1 / math.Sqrt(float64(f32(flush(u32(f))))))
-}
-
-func sqrt(f float32) float32 { return float32(math.Sqrt(float64(f))) }
-
-// sine and cosine take turns.
-func sine(f float32) float32   { return float32(math.Sin(2 * math.Pi * fraction(float64(f)))) }
-func cosine(f float32) float32 { return float32(math.Cos(2 * math.Pi * fraction(float64(f)))) }
-
-func fraction(x float64) float64 { return x - math.Floor(x) }
-
 // toI32 and toU32 truncate, saturate, and turn a NaN into 0.
 func toI32(f float64) uint32 {
 	switch {

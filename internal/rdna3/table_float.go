@@ -141,31 +141,6 @@ func ldexp(f float32, e int) float32 {
 	return float32(math.Ldexp(float64(f), max(min(e, 600), -600)))
 }
 
-// divFixup is V_DIV_FIXUP_F32: quotient, denominator, numerator.
-func divFixup(q, den, num uint32) uint32 {
-	sign := (den ^ num) & sign32
-	d, n := den&^sign32, num&^sign32
-	switch {
-	case isNaN32(num):
-		return num | quiet32
-	case isNaN32(den):
-		return den | quiet32
-	case d == 0 && n == 0:
-		return 0xffc00000
-	case d == inf32 && n == inf32:
-		return 0xffc00000
-	case d == 0 || n == inf32:
-		return sign | inf32
-	case d == inf32 || n == 0:
-		return sign
-	case int(n>>23)-int(d>>23) < -150:
-		return sign
-	case isNaN32(q): // the refinement of a quotient that overflows
-		return sign | inf32
-	}
-	return q&^sign32 | sign
-}
-
 func add16(a, b float32) float32 { return a + b }
 func sub16(a, b float32) float32 { return a - b }
 func mul16(a, b float32) float32 { return a * b }

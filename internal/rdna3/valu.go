@@ -1,8 +1,6 @@
 package rdna3
 
 import (
-	"fmt"
-	"math"
 	"strings"
 )
 
@@ -175,39 +173,6 @@ func scale(o *vec, by float32) {
 	}
 }
 
-// approximate are the functions that the ISA guide promises to 1 ulp only, exact up to float64.
-var approximate = map[string]func(x float64) float64{
-	"v_exp_f32": math.Exp2, "v_log_f32": math.Log2, "v_sqrt_f32": math.Sqrt,
-	"v_rcp_f32": func(x float64) float64 { return 1 / x }, "v_rcp_iflag_f32": func(x float64) float64 { return 1 / x },
-	"v_rsq_f32": func(x float64) float64 { return 1 / math.Sqrt(x) },
-	"v_sin_f32": func(x float64) float64 { return math.Sin(2 * math.Pi * fraction(x)) }, "v_cos_f32": func(x float64) float64 { return math.Cos(2 * math.Pi * fraction(x)) },
-}
-
-// perturbed gives inexact results as either of the two floats around them, by a hash of seed and operand: both are
-// within 1 ulp. What relies on more than the guide promises then shows.
-func perturbed(fn func(d, a, b, c *vec), exact func(float64) float64, seed uint32) func(d, a, b, c *vec) {
-	return func(d, a, b, c *vec) {
-		in := *a
-		fn(d, a, b, c)
-		for l := range d {
-			u, h := d[l], (in[l]^seed)*0x9e3779b1
-			h ^= h >> 15
-			h *= 0x85ebca6b
-			if e := u & inf32; h>>31 == 0 || e == 0 || e == inf32 {
-				continue
-			}
-			x, r := math.Abs(exact(float64(f32(in[l])))), math.Abs(float64(f32(u)))
-			switch {
-			case r < x:
-				u++
-			case r > x:
-				u--
-			}
-			d[l] = u
-		}
-	}
-}
-
 func lane1(f func(a uint32) uint32) func(d, a, b, c *vec) {
 	return func(d, a, _, _ *vec) {
 		for l := range d {
@@ -258,89 +223,3 @@ func both(f func(a, b, c uint32) uint32) func(d, a, b, c *vec) {
 }
 
 var zeros vec
-
-// wideOp decodes an operation on 64-bit lanes.
-func (l *line) wideOp(op wop) (inst, error) {
-	in := inst{wide: op.fn, run: runWide, class: classOf(l.op), sdst: null}
-	first := 1
-	if op.carry {
-		first = 2
-	}
-	err := l.want(len(op.src) + first)
-	if err != nil {
-		return in, err
-	}
-	if in.dst, err = l.dest(op.dst); err != nil {
-		return in, err
-	}
-	if op.carry {
-		if in.sdst, err = l.mask(1); err != nil {
-			return in, err
-		}
-		if in.sdst != null {
-			return in, fmt.Errorf("a carry of a 64-bit multiply-add, which this does not compute")
-		}
-	}
-	for i, t := range op.src {
-		if in.src[i], err = l.source(first+i, t); err != nil {
-			return in, err
-		}
-	}
-	return in, l.selections(&in, len(op.src))
-}
-
-func runWide(w *wave, in *inst) {
-	var x [3][lanes]uint64
-	for i := range in.src {
-		if in.src[i].kind != absent {
-			w.wideLanes(&in.src[i], &x[i])
-		}
-	}
-	d := in.dst.reg
-	for m, l := w.exec(), 0; l < lanes; l++ {
-		if m>>l&1 == 0 {
-			continue
-		}
-		r := in.wide(x[0][l], x[1][l], x[2][l])
-		w.v[d][l] = uint32(r)
-		if in.dst.typ == b64 || in.dst.typ == tf64 {
-			w.v[d+1][l] = uint32(r >> 32)
-		}
-	}
-}
-
-// wideLanes reads a 32- or 64-bit operand of each lane.
-func (w *wave) wideLanes(o *operand, x *[lanes]uint64) {
-	double := o.typ == b64 || o.typ == tf64
-	switch {
-	case o.kind == vgpr && double:
-		lo, hi := &w.v[o.reg], &w.v[o.reg+1]
-		for l := range x {
-			x[l] = uint64(lo[l]) | uint64(hi[l])<<32
-		}
-	case o.kind == vgpr:
-		for l := range x {
-			x[l] = uint64(w.v[o.reg][l])
-		}
-	default:
-		s := uint64(w.read(o))
-		if double {
-			s = w.read64(o)
-		}
-		for l := range x {
-			x[l] = s
-		}
-	}
-	sign := uint64(sign32)
-	if double {
-		sign <<= 32
-	}
-	for l := range x {
-		if o.abs {
-			x[l] &^= sign
-		}
-		if o.neg {
-			x[l] ^= sign
-		}
-	}
-}
