@@ -214,9 +214,6 @@ func (d *decoder) dual(text code.Line) (inst, error) {
 			return inst{}, fmt.Errorf("%s is not half of a dual instruction", op)
 		}
 		l := d.split("v_"+base, args)
-		if base == "cndmask_b32" && len(l.args) == 3 {
-			l.args = append(l.args, "vcc_lo")
-		}
 		one, err := l.valu()
 		if err != nil {
 			return inst{}, err
