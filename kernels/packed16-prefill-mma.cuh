@@ -15,7 +15,7 @@
 //
 //                     NVIDIA                                    AMD
 //     bn              64 (4 warps, or D=128: 32)                32
-//     shared memory   two tiles of K, scales, V; Q: 166 KiB     one tile of K, scales, V: 30 KiB at D=256
+//     shared memory   two tiles of K, scales, V; Q: 162 KiB     one tile of K, scales, V: 30 KiB at D=256
 //                     (q4_0 V, D=256, 8 warps)
 //     per tile        1 barrier: cp.async brings the next       2 barriers, 3 to 5 blocks beside each other; Q blocks
 //                     tile, V after it is made f16 meanwhile    come from memory through the caches
