@@ -24,6 +24,7 @@ type OpResult struct {
 	Skipped     int      `json:"skipped"`       // large ones, left out by the program itself
 	Failures    []string `json:"failures,omitempty"`
 	Seconds     float64  `json:"seconds"`
+	Reused      bool     `json:"reused,omitempty"`  // taken from an earlier run
 	Problem     string   `json:"problem,omitempty"` // why the run counts as failed; "" when it passed
 }
 

@@ -23,14 +23,14 @@ func (r *Report) Print(w io.Writer) error {
 	if len(r.Ops) > 0 {
 		t := newTable(w, "op", "backend", "OK", "failed", "not supported", "skipped", "")
 		for _, o := range r.Ops {
-			t.row(strings.TrimSpace(o.Op+" "+o.Params), o.Backend, o.OK, o.Failed, o.Unsupported, o.Skipped, orHolds(o.Problem))
+			t.row(strings.TrimSpace(o.Op+" "+o.Params), o.Backend, o.OK, o.Failed, o.Unsupported, o.Skipped, orHolds(o.Problem, o.Reused))
 		}
 		if err := t.flush(); err != nil {
 			return err
 		}
 	}
 	if s := r.State; s != nil {
-		fmt.Fprintf(w, "\nstate: %d checks, %d failed, %d that this model cannot: %s\n", s.Checks, s.Failed, s.Skipped, orHolds(s.Problem))
+		fmt.Fprintf(w, "\nstate: %d checks, %d failed, %d that this model cannot: %s\n", s.Checks, s.Failed, s.Skipped, orHolds(s.Problem, s.Reused))
 	}
 	if len(r.Depth) > 0 {
 		if err := r.printDepth(w); err != nil {
@@ -100,11 +100,14 @@ func (r *Report) printDepth(w io.Writer) error {
 	return t.flush()
 }
 
-func orHolds(problem string) string {
-	if problem == "" {
-		return "holds"
+func orHolds(problem string, stored bool) string {
+	switch {
+	case problem != "":
+		return problem
+	case stored:
+		return "holds (stored)"
 	}
-	return problem
+	return "holds"
 }
 
 type table struct{ *tabwriter.Writer }

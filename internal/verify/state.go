@@ -24,6 +24,7 @@ type StateResult struct {
 	Skipped  int      `json:"skipped"` // what this model's memory cannot do
 	Failures []string `json:"failures,omitempty"`
 	Seconds  float64  `json:"seconds"`
+	Reused   bool     `json:"reused,omitempty"` // taken from an earlier run
 	Problem  string   `json:"problem,omitempty"`
 }
 

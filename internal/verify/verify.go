@@ -78,32 +78,28 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if rep.Backends, err = backends(ctx, program); err != nil {
 		return nil, err
 	}
+	s, err := openStore(o.Dir, o.Fresh)
+	if err != nil {
+		return nil, err
+	}
 	if runs(Ops) {
-		if err := o.ops(ctx, rep, program); err != nil {
+		if err := o.ops(ctx, s, rep, program); err != nil {
 			return nil, err
 		}
 	}
 	if runs(State) {
-		program, err := o.Program("test-packed16-state")
-		if err != nil {
+		if err := o.state(ctx, s, rep); err != nil {
 			return nil, err
 		}
-		count := o.Report.Count("state")
-		rep.State, err = runState(ctx, program, o.Model, o.Text, func(n int) { o.Report.Status("state  %d checks", n) })
-		if err != nil {
-			return nil, err
-		}
-		count.Step(1, 1, fmt.Sprintf("%d checks", rep.State.Checks))
-		rep.fail(rep.State.Problem, "state: ")
 	}
 	if runs(Depth) {
-		if err := o.depth(rep); err != nil {
+		if err := o.depth(s, rep); err != nil {
 			return nil, err
 		}
 	}
 	if runs(QualityOf) {
 		rep.Quality = q
-		if err := o.quality(ctx, rep); err != nil {
+		if err := o.quality(ctx, s, rep); err != nil {
 			return nil, err
 		}
 	}
@@ -114,49 +110,6 @@ func (r *Report) fail(problem, what string) {
 	if problem != "" {
 		r.Failures = append(r.Failures, what+problem)
 	}
-}
-
-func (o *Options) ops(ctx context.Context, rep *Report, program string) error {
-	for _, b := range rep.Backends {
-		for _, run := range opRuns(o.Quick) {
-			o.Report.Status("ops  %s on %s", run.op, b.Name)
-			start := time.Now()
-			res, err := runOps(ctx, program, b, run, func(n int) { o.Report.Status("ops  %s on %s: %d cases", run.op, b.Name, n) })
-			if err != nil {
-				return err
-			}
-			o.Report.Say("ops  %s on %s: %d OK, %d failed, %d not supported (%s)", run.op, b.Name, res.OK, res.Failed, res.Unsupported, progress.Duration(time.Since(start)))
-			rep.Ops = append(rep.Ops, res)
-			rep.fail(res.Problem, fmt.Sprintf("ops: %s on %s: ", res.Op, b.Name))
-		}
-	}
-	return nil
-}
-
-// depth computes the error of attention at depths that small models have not.
-func (o *Options) depth(rep *Report) error {
-	bounds, err := LoadBounds()
-	if err != nil {
-		return err
-	}
-	s, err := openStore(o.Dir, o.Fresh)
-	if err != nil {
-		return err
-	}
-	largest := 131072
-	if o.Quick {
-		largest = 16384
-	}
-	name := key("attention 2", largest)
-	if !s.get(name, &rep.Depth) || len(rep.Depth) == 0 {
-		count := o.Report.Count("depth")
-		rep.Depth = attention(largest, 1, func(n, total int) { count.Step(n, total, fmt.Sprintf("%d cells", n)) })
-		if err := s.put(name, rep.Depth); err != nil {
-			return err
-		}
-	}
-	rep.Failures = append(rep.Failures, judgeDepth(rep.Depth, bounds.Relative.Factor)...)
-	return nil
 }
 
 // inputs reads and judges the model and the text.
@@ -192,7 +145,7 @@ func (o *Options) inputs(quality bool) (*Quality, error) {
 	return &Quality{Ctxs: o.Ctxs, Chunks: o.Chunks}, nil
 }
 
-func (o *Options) quality(ctx context.Context, rep *Report) error {
+func (o *Options) quality(ctx context.Context, s *store, rep *Report) error {
 	q := rep.Quality
 	program, err := o.Program("llama-perplexity")
 	if err != nil {
@@ -224,9 +177,7 @@ func (o *Options) quality(ctx context.Context, rep *Report) error {
 		return err
 	}
 	o.Types = withMeasure(o.Types, bounds, q, o.Ctxs)
-	if r.store, err = openStore(o.Dir, o.Fresh); err != nil {
-		return err
-	}
+	r.store = s
 	for _, c := range o.Ctxs {
 		r.total += (1 + len(o.Types) + len(r.crossChecked(c))) * o.Chunks
 	}

@@ -251,6 +251,29 @@ func TestOpsAndState(t *testing.T) {
 	}
 }
 
+// What passed is not run again with the same programs; what failed is.
+func TestPartsAreKept(t *testing.T) {
+	o := toy(t)
+	o.Skip = []string{QualityOf, Depth}
+	t.Setenv("FAKE_OPS", opsGood)
+	t.Setenv("FAKE_STATE", "  FAIL one\ntest-packed16-state: FAIL (1 failed)\n")
+	mustRun(t, o)
+	t.Setenv("FAKE_STATE", stateGood)
+	for i, want := range []int{2, 1, 1} { // which backends, state; which backends
+		n := len(runs(t))
+		rep := mustRun(t, o)
+		if made := len(runs(t)) - n; made != want || len(rep.Failures) > 0 || !rep.Ops[0].Reused || rep.State.Reused != (i > 0) {
+			t.Errorf("run %d called %d programs, want %d: %+v %+v", i, made, want, rep.Ops[0], rep.State)
+		}
+	}
+	o.Fresh = true
+	n := len(runs(t))
+	mustRun(t, o)
+	if made := len(runs(t)) - n; made != 1+4+1 {
+		t.Errorf("fresh called %d programs", made)
+	}
+}
+
 func TestParseType(t *testing.T) {
 	for text, want := range map[string]Pair{"packed16-mse/q4_0": {"packed16-mse", "q4_0"}, "q8_0/f16": {"q8_0", "f16"}} {
 		if got, err := ParseType(text); err != nil || got != want {
