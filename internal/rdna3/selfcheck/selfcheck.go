@@ -79,9 +79,6 @@ func (r *Result) Worst() float64 {
 	return worst
 }
 
-// launchDefines make the host's launch code that of an AMD GPU with RDNA3's matrix tiles.
-var launchDefines = append([]string{"PACKED16_MMA_LAYOUT=2"}, hostrun.AMD...)
-
 // Run launches every kernel of r on the emulator and judges what they compute. A case that misses its tolerance, an access
 // outside of a buffer, an instruction that is not known: each is an error with code VerifyFailed.
 func Run(ctx context.Context, r *recipe.Recipe, assets fs.FS, o Options) (*Result, error) {
@@ -105,7 +102,7 @@ func Run(ctx context.Context, r *recipe.Recipe, assets fs.FS, o Options) (*Resul
 	m := NewMachine(objects, o.Emulate)
 	say("compiling the launch code")
 	p, err := hostrun.CompileKernels(ctx, r, assets, hostrun.KernelOptions{
-		Options: hostrun.Options{Compiler: o.Clang.Path, Dir: filepath.Join(o.Dir, "host"), Defines: launchDefines, Jobs: o.Jobs}, Away: m.Launch,
+		Options: hostrun.Options{Compiler: o.Clang.Path, Dir: filepath.Join(o.Dir, "host"), Defines: hostrun.AMD, Jobs: o.Jobs}, Away: m.Launch,
 	})
 	if err != nil {
 		return nil, err

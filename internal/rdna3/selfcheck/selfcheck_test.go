@@ -82,7 +82,7 @@ func build(t *testing.T, o rdna3.Options) (*Machine, *hostrun.Program) {
 	}
 	m := NewMachine(objects, o)
 	p, err := hostrun.CompileKernels(t.Context(), d.recipe, assets, hostrun.KernelOptions{
-		Options: hostrun.Options{Compiler: d.clang.Path, Dir: filepath.Join(t.TempDir(), "host"), Defines: launchDefines}, Away: m.Launch,
+		Options: hostrun.Options{Compiler: d.clang.Path, Dir: filepath.Join(t.TempDir(), "host"), Defines: hostrun.AMD}, Away: m.Launch,
 	})
 	if err != nil {
 		t.Fatal(err)
