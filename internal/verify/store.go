@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -10,7 +11,9 @@ import (
 	"path/filepath"
 	"sort"
 	"strings"
+	"time"
 
+	"github.com/gofrs/flock"
 	"github.com/google/renameio/v2"
 
 	"dot4fa/internal/fault"
@@ -29,6 +32,25 @@ func openStore(dir string, fresh bool) (*store, error) {
 		return nil, fault.New(fault.Environment, "cannot keep results: %w", err).At("%s", dir).Hintf("make it writable")
 	}
 	return &store{dir, fresh}, nil
+}
+
+// lock keeps other runs on the same results away until unlock. A run that finds it
+// held says so and waits.
+func (s *store) lock(ctx context.Context, say func(format string, args ...any)) (unlock func(), err error) {
+	file := s.file("lock")
+	l := flock.New(file)
+	ok, err := l.TryLock()
+	if err == nil && !ok {
+		say("another verify holds %s; waiting for it", file)
+		_, err = l.TryLockContext(ctx, 200*time.Millisecond)
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		return nil, fault.New(fault.Environment, "cannot lock the results: %w", err).At("%s", file).Hintf("check the permissions")
+	}
+	return func() { l.Unlock() }, nil
 }
 
 // key names a result by what it depends on.

@@ -82,6 +82,11 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	unlock, err := s.lock(ctx, o.Report.Say)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
 	if runs(Ops) {
 		if err := o.ops(ctx, s, rep, program); err != nil {
 			return nil, err

@@ -2,11 +2,13 @@ package verify
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"dot4fa/internal/fault"
 )
@@ -112,6 +114,26 @@ func TestResume(t *testing.T) {
 	if made := len(runs(t)) - n; made != 1+5+1 { // the base's logits are whole
 		t.Errorf("damaged results called %d programs", made)
 	}
+}
+
+// Two runs on the same results: the second waits for the first.
+func TestTwoRuns(t *testing.T) {
+	o := toy(t)
+	s, err := openStore(o.Dir, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock, err := s.lock(context.Background(), t.Logf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	defer stop()
+	if _, err := Run(ctx, o); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("it did not wait: %v", err)
+	}
+	unlock()
+	mustRun(t, o)
 }
 
 // An interrupt ends the run; what was finished is kept.
