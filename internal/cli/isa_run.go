@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -116,6 +117,9 @@ func codeObjects(path, target string) ([][]byte, error) {
 			return nil, fault.New(fault.Usage, "%w", err).At("%s", name)
 		}
 		objects, err := code.Extract(data, target)
+		if len(names) > 1 && errors.Is(err, code.ErrNone) {
+			continue // launch code beside the kernels
+		}
 		if err == nil {
 			objects, err = selfcheck.Ours(objects)
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"debug/elf"
 	"encoding/binary"
+	"errors"
 	"slices"
 	"strings"
 
@@ -15,6 +16,9 @@ const (
 	compressedMagic = "CCOB"
 	fatbinSection   = ".hip_fatbin"
 )
+
+// ErrNone is in the error for a host's file that carries no code for GPUs at all.
+var ErrNone = errors.New("has no code for GPUs")
 
 // Extract returns the code objects for target in a file: the file itself when it is one, else those of the offload bundles
 // that it is or, as a host object, a library or a program, carries. Without any, it says why.
@@ -35,7 +39,7 @@ func Extract(data []byte, target string) ([][]byte, error) {
 		}
 		section := file.Section(fatbinSection)
 		if section == nil {
-			return nil, bad("not a usable code object: it is for %v, and has no code for GPUs", file.Machine)
+			return nil, bad("not a usable code object: it is for %v, and %w", file.Machine, ErrNone)
 		}
 		if data, err = section.Data(); err != nil {
 			return nil, bad("section %s: %w", fatbinSection, err)

@@ -113,6 +113,28 @@ func TestOpen(t *testing.T) {
 	}
 }
 
+// A linked code object ends in zeros, which the disassembler leaves out.
+func TestGapsOfZeros(t *testing.T) {
+	data, dump := assemble(t)
+	o, err := Read(data, "gfx1100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := dump.Text(t.Context(), data, "gfx1100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := o.Disassembly(append(bytes.TrimRight(text, "\n"), "\n\t\t...\n"...)); err != nil {
+		t.Error(err)
+	}
+	middle := strings.Replace(string(text), "\tv_mov_b32_e32", "\t\t...\n\tv_mov_b32_e32", 1)
+	at := strings.Index(middle, "\tv_mov_b32_e32")
+	end := at + strings.Index(middle[at:], "\n") + 1
+	if err := o.Disassembly([]byte(middle[:at] + middle[end:])); err == nil || !strings.Contains(err.Error(), "is missing") {
+		t.Errorf("a gap in a kernel: %v", err)
+	}
+}
+
 // Files and texts that cannot be used are named, with what to do.
 func TestBadCodeObjects(t *testing.T) {
 	data, dump := assemble(t)

@@ -47,7 +47,7 @@ func (o *Object) Disassembly(text []byte) error {
 			kernel, base = bySymbol[symbol], int(start)
 			continue
 		}
-		if kernel == nil || !strings.HasPrefix(line, "\t") {
+		if kernel == nil || !strings.HasPrefix(line, "\t") || strings.TrimSpace(line) == "..." { // zeros; a gap in a kernel shows below
 			continue
 		}
 		in, err := parseLine(line)
