@@ -17,6 +17,7 @@ import (
 	"dot4fa/internal/fault"
 	"dot4fa/internal/hostrun"
 	"dot4fa/internal/isa"
+	"dot4fa/internal/pipeline"
 	"dot4fa/internal/rdna3"
 	"dot4fa/internal/rdna3/code"
 	"dot4fa/internal/rdna3/selfcheck"
@@ -90,6 +91,46 @@ func (a *app) selfCheck(ctx context.Context, r *recipe.Recipe, assets fs.FS, cla
 		return a.printJSON(result)
 	}
 	return a.printEmulated(result)
+}
+
+// checkBuilt runs the kernels in the library that a build made, with the compiler that made it.
+func (a *app) checkBuilt(ctx context.Context, r *recipe.Recipe, d *pipeline.Done) error {
+	target, err := (&isaRun{run: true}).target(r.GPUTargets)
+	if err != nil {
+		return err
+	}
+	tree := filepath.Join(d.Work, "build")
+	libraries, _ := filepath.Glob(filepath.Join(tree, "bin", "libggml-hip.so"))
+	libraries = append(libraries, d.Programs...) // that carry it when libraries are static
+	if len(libraries) == 0 {
+		return fault.New(fault.Usage, "the build has no library to check").At("%s", tree).Hintf("build without --target")
+	}
+	clang, err := isa.FindCompiler(ctx, cached(filepath.Join(tree, "CMakeCache.txt"), "CMAKE_HIP_COMPILER"))
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "dot4fa-isa")
+	if err != nil {
+		return fault.New(fault.Environment, "no temporary directory: %w", err).Hintf("set TMPDIR to a directory that can be written")
+	}
+	defer os.RemoveAll(dir)
+	assets, _ := a.assets()
+	return a.selfCheck(ctx, r, assets, clang, libraries[0], target, dir)
+}
+
+// cached is the value of a variable in a CMake cache, "" when it has none.
+func cached(file, name string) string {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(data)) {
+		if rest, ok := strings.CutPrefix(line, name+":"); ok {
+			_, value, _ := strings.Cut(strings.TrimSpace(rest), "=")
+			return value
+		}
+	}
+	return ""
 }
 
 // codeObjects reads the code objects for target that hold packed16 kernels: of a file, or of the files of a directory.

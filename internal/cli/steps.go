@@ -9,6 +9,7 @@ import (
 
 	"dot4fa/internal/fault"
 	"dot4fa/internal/pipeline"
+	"dot4fa/internal/recipe"
 )
 
 // step makes a command out of one stage of the pipeline.
@@ -101,6 +102,7 @@ rendered files has changed.`,
 func (a *app) build() *cobra.Command {
 	var o pipeline.BuildOptions
 	var image string
+	var selfCheck bool
 	c := &cobra.Command{
 		Use:   "build",
 		Short: "Build a patched llama.cpp: everything from fetch to binaries",
@@ -134,6 +136,9 @@ Ctrl-C stops it; the same command goes on where it stopped.`,
 				return err
 			}
 			defer r.Close()
+			if selfCheck && r.Recipe.Backend != recipe.HIP {
+				return fault.New(fault.Usage, "--self-check runs code for AMD GPUs, which recipe %s does not build", r.Recipe.Name).Hintf("leave it out, or use a recipe such as rdna3")
+			}
 			inContainer := cmd.Flags().Changed("container")
 			if a.dryRun && inContainer {
 				return r.PrintCommandsIn(cmd.Context(), image, o)
@@ -150,9 +155,13 @@ Ctrl-C stops it; the same command goes on where it stopped.`,
 			if err != nil {
 				return err
 			}
-			return a.printBuilt(d)
+			if err := a.printBuilt(d); err != nil || !selfCheck {
+				return err
+			}
+			return a.checkBuilt(cmd.Context(), r.Recipe, d)
 		},
 	}
+	c.Flags().BoolVar(&selfCheck, "self-check", false, "then run the kernels of the built library on an emulator, as isa --self-check does")
 	c.Flags().StringArrayVar(&o.Targets, "target", nil, "CMake `target` to build instead of the recipe's (repeatable)")
 	c.Flags().StringVar(&image, "container", "", "build with the toolchain of this `image`, by docker or podman")
 	c.Flags().IntVarP(&o.Jobs, "jobs", "j", 0, "compile jobs at once (default: by cores and free memory)")
