@@ -7,10 +7,13 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"dot4fa/internal/fault"
+	"dot4fa/internal/hostrun"
 	"dot4fa/internal/isa"
 	"dot4fa/internal/nearest"
+	"dot4fa/internal/rdna3/selfcheck"
 	"dot4fa/internal/recipe"
 )
 
@@ -81,11 +84,24 @@ is 6.`,
 			if err != nil {
 				return err
 			}
-			a.report.Status("isa  clang %s, %s", clang.Version, strings.Join(targets, " "))
 			if run.selfCheck != "" {
 				return a.selfCheck(ctx, r, assets, clang, run.selfCheck, emulated, dir)
 			}
-			report, err := isa.Inspect(ctx, clang, src, targets, runtime.GOMAXPROCS(0))
+			a.report.Status("isa  clang %s, %s", clang.Version, strings.Join(targets, " "))
+			var report *isa.Report
+			var host *hostrun.Program
+			group, gctx := errgroup.WithContext(ctx)
+			group.Go(func() (err error) {
+				report, err = isa.Inspect(gctx, clang, src, targets, runtime.GOMAXPROCS(0))
+				return err
+			})
+			if emulated != "" { // the kernels' units are few and large
+				group.Go(func() (err error) {
+					host, err = selfcheck.CompileHost(gctx, r, assets, clang, dir, 1)
+					return err
+				})
+			}
+			err = group.Wait()
 			a.report.Clear()
 			if err != nil {
 				return err
@@ -102,7 +118,7 @@ is 6.`,
 			case run.host:
 				result.Routes, err = a.hostRun(ctx, r, assets, dir)
 			case run.run:
-				result.Emulated, err = a.emulate(ctx, r, assets, clang, emulated, report.Objects[emulated], dir)
+				result.Emulated, err = a.emulate(ctx, r, clang, emulated, report.Objects[emulated], host)
 			}
 			if err != nil {
 				return err

@@ -67,11 +67,11 @@ func (r *isaRun) target(targets []string) (string, error) {
 	return targets[at], nil
 }
 
-// emulate runs code objects on the emulator.
-func (a *app) emulate(ctx context.Context, r *recipe.Recipe, assets fs.FS, clang *isa.Compiler, target string, objects [][]byte, dir string) (*selfcheck.Result, error) {
+// emulate runs code objects on the emulator, launched by host.
+func (a *app) emulate(ctx context.Context, r *recipe.Recipe, clang *isa.Compiler, target string, objects [][]byte, host *hostrun.Program) (*selfcheck.Result, error) {
 	defer a.report.Clear()
-	return selfcheck.Run(ctx, r, assets, selfcheck.Options{
-		Clang: clang, Target: target, Objects: objects, Dir: dir, Jobs: runtime.GOMAXPROCS(0),
+	return selfcheck.Run(ctx, r, selfcheck.Options{
+		Clang: clang, Target: target, Objects: objects, Host: host, Jobs: runtime.GOMAXPROCS(0),
 		Emulate: rdna3.Options{Seed: 1, Approximate: 1},
 		Say:     func(format string, args ...any) { a.report.Status("isa  "+format, args...) },
 	})
@@ -83,7 +83,13 @@ func (a *app) selfCheck(ctx context.Context, r *recipe.Recipe, assets fs.FS, cla
 	if err != nil {
 		return err
 	}
-	result, err := a.emulate(ctx, r, assets, clang, target, objects, dir)
+	a.report.Status("isa  compiling the launch code")
+	host, err := selfcheck.CompileHost(ctx, r, assets, clang, dir, runtime.GOMAXPROCS(0))
+	a.report.Clear()
+	if err != nil {
+		return err
+	}
+	result, err := a.emulate(ctx, r, clang, target, objects, host)
 	if err != nil {
 		return err
 	}

@@ -24,10 +24,10 @@ var Targets = []string{"gfx1100", "gfx1101", "gfx1102", "gfx1103"}
 
 // Options are what a self check takes.
 type Options struct {
-	Clang   *isa.Compiler // compiles the host's side; its llvm-objdump disassembles
-	Target  string        // one of Targets
-	Objects [][]byte      // the kernels' code objects for it
-	Dir     string        // for the host's program
+	Clang   *isa.Compiler    // whose llvm-objdump disassembles
+	Target  string           // one of Targets
+	Objects [][]byte         // the kernels' code objects for it
+	Host    *hostrun.Program // the launch code, from CompileHost
 	Jobs    int
 	Emulate rdna3.Options
 	Say     func(format string, args ...any) // progress; nil: none
@@ -79,9 +79,17 @@ func (r *Result) Worst() float64 {
 	return worst
 }
 
+// CompileHost compiles the kernels' launch code for this machine, below dir; it needs no code object yet.
+func CompileHost(ctx context.Context, r *recipe.Recipe, assets fs.FS, clang *isa.Compiler, dir string, jobs int) (*hostrun.Program, error) {
+	return hostrun.CompileKernels(ctx, r, assets, hostrun.KernelOptions{
+		Options: hostrun.Options{Compiler: clang.Path, Dir: filepath.Join(dir, "host"), Defines: hostrun.AMD, Jobs: jobs},
+		Away:    func(*hostrun.Away) error { return fmt.Errorf("no machine to launch on") },
+	})
+}
+
 // Run launches every kernel of r on the emulator and judges what they compute. A case that misses its tolerance, an access
 // outside of a buffer, an instruction that is not known: each is an error with code VerifyFailed.
-func Run(ctx context.Context, r *recipe.Recipe, assets fs.FS, o Options) (*Result, error) {
+func Run(ctx context.Context, r *recipe.Recipe, o Options) (*Result, error) {
 	if !slices.Contains(Targets, o.Target) {
 		return nil, fault.New(fault.Usage, "%s code cannot be run here", o.Target).
 			Hintf("the emulator knows gfx1100 and its siblings; --host runs the kernels' text for any target")
@@ -100,16 +108,9 @@ func Run(ctx context.Context, r *recipe.Recipe, assets fs.FS, o Options) (*Resul
 		return nil, err
 	}
 	m := NewMachine(objects, o.Emulate)
-	say("compiling the launch code")
-	p, err := hostrun.CompileKernels(ctx, r, assets, hostrun.KernelOptions{
-		Options: hostrun.Options{Compiler: o.Clang.Path, Dir: filepath.Join(o.Dir, "host"), Defines: hostrun.AMD, Jobs: o.Jobs}, Away: m.Launch,
-	})
-	if err != nil {
-		return nil, err
-	}
 	start := time.Now()
 	out := &Result{Target: o.Target, Disassembler: "LLVM " + dump.Version}
-	if err := out.run(ctx, r, m, p, max(1, o.Jobs), say); err != nil {
+	if err := out.run(ctx, r, m, o.Host, max(1, o.Jobs), say); err != nil {
 		return nil, err
 	}
 	out.Seconds = time.Since(start).Seconds()

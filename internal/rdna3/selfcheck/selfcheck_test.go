@@ -72,6 +72,16 @@ func compile(t *testing.T) *device {
 	return compiled
 }
 
+// host is the launch code for the kernels.
+func (d *device) host(t *testing.T) *hostrun.Program {
+	t.Helper()
+	p, err := CompileHost(t.Context(), d.recipe, assets, d.clang, t.TempDir(), runtime.NumCPU())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
 // build is a machine with the compiled kernels, and the host's program that launches them.
 func build(t *testing.T, o rdna3.Options) (*Machine, *hostrun.Program) {
 	t.Helper()
@@ -81,20 +91,14 @@ func build(t *testing.T, o rdna3.Options) (*Machine, *hostrun.Program) {
 		t.Fatal(err)
 	}
 	m := NewMachine(objects, o)
-	p, err := hostrun.CompileKernels(t.Context(), d.recipe, assets, hostrun.KernelOptions{
-		Options: hostrun.Options{Compiler: d.clang.Path, Dir: filepath.Join(t.TempDir(), "host"), Defines: hostrun.AMD}, Away: m.Launch,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m, p
+	return m, d.host(t)
 }
 
 // Every kernel of the recipe runs on the emulator, in orders drawn from a seed and with exp2 and rcp as wrong as they may be.
 func TestEveryRouteAgreesWithFloat64(t *testing.T) {
 	d := compile(t)
-	result, err := Run(t.Context(), d.recipe, assets, Options{
-		Clang: d.clang, Target: target, Objects: d.objects, Dir: t.TempDir(), Jobs: runtime.NumCPU(),
+	result, err := Run(t.Context(), d.recipe, Options{
+		Clang: d.clang, Target: target, Objects: d.objects, Host: d.host(t), Jobs: runtime.NumCPU(),
 		Emulate: rdna3.Options{Seed: 7, Approximate: 7},
 	})
 	if err != nil {
@@ -117,7 +121,7 @@ func TestEveryRouteAgreesWithFloat64(t *testing.T) {
 
 // Code of another target is refused before anything is compiled for it.
 func TestOtherTargets(t *testing.T) {
-	if _, err := Run(t.Context(), nil, assets, Options{Target: "gfx1201"}); fault.Code(err) != fault.Usage {
+	if _, err := Run(t.Context(), nil, Options{Target: "gfx1201"}); fault.Code(err) != fault.Usage {
 		t.Errorf("%v", err)
 	}
 }
