@@ -86,7 +86,7 @@ func (k Kernel) measures() map[string]float64 {
 	return map[string]float64{
 		"vgpr": float64(k.VGPR), "sgpr": float64(k.SGPR), "vgpr_spills": float64(k.VGPRSpills), "sgpr_spills": float64(k.SGPRSpills),
 		"scratch_bytes": float64(k.ScratchBytes), "lds_bytes": float64(k.LDSBytes), "occupancy": float64(k.Occupancy),
-		"dot4": float64(k.Dot4), "other_per_dot4": k.OtherPerDot4, "per_sum": k.PerSum, "wmma": float64(k.WMMA), "other_per_wmma": k.OtherPerWMMA(),
+		"dot4": float64(k.Dot4), "other_per_dot4": k.OtherPerDot4, "per_sum": k.PerSum, "wmma": float64(k.WMMA), "other_per_wmma": k.OtherWMMA,
 	}
 }
 

@@ -44,16 +44,8 @@ type Kernel struct {
 	WMMA         int            `json:"wmma"`           // matrix products in the whole kernel
 	WMMAInt      float64        `json:"wmma_int"`       // matrix products on bytes in the hot loop for each 16 x 16 logits
 	WMMAFloat    float64        `json:"wmma_float"`     // the same on halves
+	OtherWMMA    float64        `json:"other_per_wmma"` // see otherPerWMMA
 	Symbol       string         `json:"symbol"`
-}
-
-// OtherPerWMMA is the number of vector instructions other than matrix products and memory accesses that the hot loop issues
-// for each matrix product.
-func (k Kernel) OtherPerWMMA() float64 {
-	if k.Hot[classWMMA] == 0 {
-		return 0
-	}
-	return float64(k.Hot[classFMA]+k.Hot[classTrans]+k.Hot[classValu]+k.Hot[classDot4]) / float64(k.Hot[classWMMA])
 }
 
 // Report is what Inspect found.
@@ -176,6 +168,7 @@ func read(asm, object []byte, target string) ([]Kernel, error) {
 			k.Dot4PerPair = float64(use.count) / float64(use.pairs)
 			k.WMMAInt = float64(use.wmmaInt) / float64(use.pairs) * 8 // a lane has 8 of 16 x 16
 			k.WMMAFloat = float64(use.wmmaFloat) / float64(use.pairs) * 8
+			k.OtherWMMA = f.otherPerWMMA(hot)
 		}
 		out = append(out, k)
 	}
