@@ -26,6 +26,7 @@ var checks = []struct {
 	{"long decode", []string{"nk=2049 gqa=6 mask=causal cta=2", "nk=1025 gqa=8 mask=shuffled cta=1 sinks=1"}},
 	{"verify", []string{"nq=4 nk=640 gqa=6 mask=causal cta=2", "nq=8 nk=300 gqa=1 kv=2 mask=sequences", "nq=3 nk=512 gqa=2 mask=dead"}},
 	{"prefill", []string{"route=prefill nq=33 nk=320 gqa=2 mask=causal", "route=prefill nq=9 nk=257 gqa=6 mask=window"}},
+	{"prefill mma", []string{"route=mma nq=33 nk=320 gqa=2 mask=causal", "route=mma nq=9 nk=257 gqa=6 mask=window sms=8"}},
 }
 
 // SelfCheck compiles the kernels of r for its largest head size with one V type
