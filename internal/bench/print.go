@@ -66,7 +66,7 @@ func (r *Result) tables(p *page.Page) {
 	if r.Reference != "" {
 		p.Line("%s", r.Reference)
 	} else {
-		p.Line("%s, dot4fa %s, llama.cpp %s, recipe %s, %d repetitions interleaved, %s", r.Backend, r.Commit, r.Upstream, r.Recipe, r.Repeat, r.When.Format("2006-01-02"))
+		p.Line("%s, dot4fa %s, llama.cpp %s, recipe %s, %s, %s", r.Backend, r.Commit, r.Upstream, r.Recipe, r.repeatText(), r.When.Format("2006-01-02"))
 	}
 	if r.Memory.GBps > 0 {
 		p.Line("memory %.0f GB/s (%s%s)", r.Memory.GBps, r.Memory.From, r.peakText())
@@ -108,6 +108,30 @@ func (r *Result) peakText() string {
 	return fmt.Sprintf("; data sheet %.0f, %s", r.Peak.GBps, r.Peak.Source)
 }
 
+// repeatText says how often the rows were timed: a run that was put together
+// or ended early has rows of fewer repetitions.
+func (r *Result) repeatText() string {
+	least, most := r.Repeat, r.Repeat
+	for i, row := range r.Rows {
+		if i == 0 {
+			least, most = row.Repeat, row.Repeat
+		}
+		least, most = min(least, row.Repeat), max(most, row.Repeat)
+	}
+	if least != most {
+		return fmt.Sprintf("%d to %d repetitions interleaved", least, most)
+	}
+	return fmt.Sprintf("%d repetitions interleaved", most)
+}
+
+// spreadText is the spread of a row; one repetition has none.
+func (row Row) spreadText() string {
+	if row.Repeat < 2 {
+		return "–"
+	}
+	return percent(row.Spread)
+}
+
 // headShapes are the head shapes of the rows, NK and NQ left out.
 func (r *Result) headShapes() []Shape {
 	var out []Shape
@@ -142,7 +166,7 @@ func (r *Result) timeRows(h Shape, v string) [][]string {
 		if !row.has(h) || row.V != v || slices.ContainsFunc(r.Rows[:i], func(o Row) bool { return o.Shape() == row.Shape() && o.V == v }) {
 			continue
 		}
-		line := []string{thousands(row.NK), strconv.Itoa(row.NQ), micros(row.US), percent(row.Spread)}
+		line := []string{thousands(row.NK), strconv.Itoa(row.NQ), micros(row.US), row.spreadText()}
 		for _, b := range baselines(v) {
 			at := slices.IndexFunc(r.Rows, func(o Row) bool { return o.Shape() == row.Shape() && o.V == v && o.Baseline == b.String() })
 			if at < 0 {
