@@ -268,8 +268,8 @@ func speed(repo fs.FS) (string, error) {
 			continue
 		}
 		if rows := calls(r.Rows); len(rows) > 0 {
-			fmt.Fprintf(&b, "%s, head size 256, 4 KV heads, 6 query heads each, V q4_0, µs of one attention call, median of %d; dot4fa %s, %s:\n\n%s\n",
-				r.Device, r.Repeat, commit(r.Commit), r.When.Format("2006-01-02"),
+			fmt.Fprintf(&b, "%s, head size 256, 4 KV heads, 6 query heads each, V q4_0, µs of one attention call, median of %d, all in one run (`%s`, %s):\n\n%s\n",
+				r.Device, r.Repeat, f, r.When.Format("2006-01-02"),
 				table([]string{"cells", "rows", "packed16/q4_0", "upstream q8_0/q4_0", "ratio", "upstream f16/f16", "ratio"}, rows))
 		}
 	}
