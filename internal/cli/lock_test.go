@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"dot4fa/internal/build"
 	"dot4fa/internal/lock"
 	"dot4fa/internal/upstream"
 )
@@ -16,7 +17,7 @@ import (
 func TestLockNamesTheTrees(t *testing.T) {
 	layOut(t)
 	ctx := context.Background()
-	ours := func(path string, _ bool) bool { return path == "build" || path == lock.Name }
+	ours := func(path string, _ bool) bool { return path == "build" || path == lock.Name || path == build.PresetsFile }
 	before := ""
 	for _, step := range []string{"fetch", "apply", "build"} {
 		if code, _, stderr := dot4fa(ctx, step, "--recipe", "cpu"); code != 0 {
