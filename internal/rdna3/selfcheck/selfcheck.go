@@ -254,8 +254,8 @@ func checks(r *recipe.Recipe) []check {
 			}
 			if d == slices.Max(r.Kernel.HeadSizes) {
 				add("short decode", "nk=512 gqa=6 mask=none pad=0").cost = true
-				add("long decode", "nk=1024 gqa=6 mask=none pad=0 cta=2").cost = true
-				add("verify", "nq=4 nk=512 gqa=6 mask=none pad=0 cta=2").cost = true
+				add("long decode", "nk=4096 gqa=6 mask=none pad=0 cta=4").cost = true
+				add("verify", "nq=4 nk=2048 gqa=6 mask=none pad=0 cta=4").cost = true
 				add("prefill mma", "route=mma nq=64 nk=256 gqa=2 mask=none pad=0").cost = true
 				add("prefill dot4", "route=prefill nq=%d nk=256 gqa=2 mask=none pad=0", r.Kernel.BM).cost = true
 			}
