@@ -72,8 +72,8 @@ as tables of shares, guards and failures.`,
 
 // checkOptions say what check does besides looking for places.
 type checkOptions struct {
-	compile   bool
-	base      string
+	compile       bool
+	base          string
 	svg, html, md string
 }
 
