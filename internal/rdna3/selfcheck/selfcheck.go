@@ -2,11 +2,14 @@ package selfcheck
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -131,14 +134,14 @@ func (out *Result) run(ctx context.Context, r *recipe.Recipe, m *Machine, p *hos
 			if c.run != nil {
 				err := c.run(gctx, p.WithAway(one.Launch))
 				m.join(one)
-				return err
+				return blame(err, one)
 			}
 			outcomes, err := p.WithAway(one.Launch).RunCases(gctx, []hostrun.Case{c.Case}, 1)
 			if err == nil {
 				err = c.Judge(outcomes[0])
 			}
 			if err != nil {
-				return err
+				return blame(err, one)
 			}
 			worst[i] = outcomes[0].NMSE
 			if c.cost {
@@ -164,6 +167,16 @@ func (out *Result) run(ctx context.Context, r *recipe.Recipe, m *Machine, p *hos
 		}
 	}
 	return nil
+}
+
+// blame says which kernels a failed case launched, and how to find out whether the compiler or the text is wrong.
+func blame(err error, m *Machine) error {
+	var f *fault.Error
+	if errors.As(err, &f) && f.Hint == "" {
+		names := slices.Sorted(maps.Keys(m.ran))
+		f.Hintf("launched: %s; if `dot4fa isa --run --host` passes, the text is right and the compiler is not: try another", strings.Join(names, ", "))
+	}
+	return err
 }
 
 // sum lists what the kernels did.
