@@ -97,7 +97,7 @@ func (r *runner) crossCheck(ctx context.Context, p Pair, c int, baseFile string)
 	check.Pair, check.Ctx = p.String(), c
 	r.done += r.o.Chunks
 	if !ok {
-		check.Problem = "llama-perplexity ended twice without its last lines"
+		check.Problem = "llama-perplexity ended twice without its last lines; the same command tries again, and takes the rest from what is stored"
 	}
 	r.q.Checks = append(r.q.Checks, check)
 	if !ok {
