@@ -17,7 +17,9 @@ import (
 func TestLockNamesTheTrees(t *testing.T) {
 	layOut(t)
 	ctx := context.Background()
-	ours := func(path string, _ bool) bool { return path == "build" || path == lock.Name || path == build.PresetsFile }
+	ours := func(path string, _ bool) bool {
+		return path == "build" || path == lock.Name || path == build.PresetsFile
+	}
 	before := ""
 	for _, step := range []string{"fetch", "apply", "build"} {
 		if code, _, stderr := dot4fa(ctx, step, "--recipe", "cpu"); code != 0 {
