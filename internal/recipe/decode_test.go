@@ -25,6 +25,8 @@ func load(files map[string]string, name string) (*Recipe, error) {
 // TestBad: every kind of fault says where it is, what is allowed and what was
 // probably meant.
 func TestBad(t *testing.T) {
+	amd := "name: x\nbackend: hip\ncmake: {GGML_HIP: ON}\ngpu_targets: [gfx1100]\ntargets: [a]\n" + pin
+	nvidia := "name: x\nbackend: cuda\ncmake: {GGML_CUDA: ON}\ngpu_targets: ['90']\ntargets: [a]\n" + pin
 	hip := "name: x\nbackend: hip\ncmake:\n  GGML_HIP: ON\ntargets: [a]\n" + pin
 	tests := []struct {
 		name, text string
@@ -39,7 +41,7 @@ func TestBad(t *testing.T) {
 		{"nested key twice", ok + "kernel: {chunk: 64, chunk: 128}\n", "8:21", "chunk is given twice", "line 8"},
 		{"entry twice", ok + "cmake:\n  A: 1\n  A: 2\n", "10:3", "A is given twice under cmake", "line 9"},
 		{"list item twice", ok + "kernel: {head_sizes: [64, 64]}\n", "8:27", "has 64 twice", ""},
-		{"string for a number", ok + "kernel: {chunk: big}\n", "8:17", `kernel.chunk: want a power of two, 32 to 1024, have "big"`, "recipe schema"},
+		{"string for a number", ok + "kernel: {chunk: big}\n", "8:17", `kernel.chunk: want a power of two, 64 to 1024, have "big"`, "recipe schema"},
 		{"quoted number", ok + "kernel: {chunk: '64'}\n", "8:17", "want a power of two", ""},
 		{"fraction", ok + "kernel: {chunk: 64.0}\n", "8:17", "have the fraction 64.0", ""},
 		{"hex", ok + "kernel: {chunk: 0x40}\n", "8:17", "have the number 0x40", ""},
@@ -59,10 +61,16 @@ func TestBad(t *testing.T) {
 		{"chunk not a power of two", ok + "kernel: {chunk: 96}\n", "8:17", "cannot be 96", "power of two"},
 		{"chunk larger than split", ok + "kernel: {chunk: 1024}\n", "1:1", "kernel.split_size cannot be 512", "multiple of chunk (1024)"},
 		{"split not a multiple", ok + "kernel:\n  chunk: 512\n  split_size: 256\n", "10:15", "kernel.split_size cannot be 256", "chunk (512)"},
-		{"super chunk below chunk", ok + "kernel: {super_chunk: 64}\n", "8:23", "kernel.super_chunk cannot be 64", ""},
+		{"super chunk below chunk", ok + "kernel: {super_chunk: 64}\n", "8:23", "kernel.super_chunk cannot be 64", "multiple of chunk (128)"},
 		{"threshold off the padding", ok + "kernel: {splitk_threshold: 1000}\n", "8:28", "cannot be 1000", "256"},
-		{"decode_bn over chunk", ok + "kernel: {chunk: 32}\n", "1:1", "kernel.decode_bn cannot be 64", "divisor of chunk"},
+		{"chunk below the merge", ok + "kernel: {chunk: 32}\n", "8:17", "kernel.chunk cannot be 32", "64 to 1024"},
+		{"decode_bn over chunk", ok + "kernel: {chunk: 64, decode_bn: 128}\n", "8:32", "kernel.decode_bn cannot be 128", "divisor of chunk"},
 		{"prefill tile too tall", ok + "kernel: {bm: 64, gqa_group: pair}\n", "8:14", "kernel.bm cannot be 64", "at most 32 with gqa_group pair"},
+		{"triads on AMD", amd + "kernel: {gqa_group: triad, bm: 16}\n", "10:21", "kernel.gqa_group cannot be triad", "single or pair"},
+		{"tall triads on NVIDIA", nvidia + "kernel: {gqa_group: triad, bm: 32}\n", "10:32", "kernel.bm cannot be 32", "at most 16"},
+		{"chunk over two warps' lanes", nvidia + "kernel: {chunk: 256}\n", "10:17", "kernel.chunk cannot be 256", "at most 128 with head size 64"},
+		{"chunk over every warp's lanes", nvidia + "kernel: {chunk: 512, head_sizes: [256]}\n", "10:17", "kernel.chunk cannot be 512", "at most 256"},
+		{"few rows of short chunks", nvidia + "kernel: {chunk: 64, verify_max_nq: 4}\n", "10:36", "kernel.verify_max_nq cannot be 4", "at least 5"},
 		{"short SHA", "name: x\nupstream: {commit: d775b89, tag: b1}\n", "2:20", "commit cannot be", "40 lower-case hex"},
 		{"all-digit SHA", "name: x\nupstream: {commit: 0123456789012345678901234567890123456789, tag: b1}\n", "2:20", "upstream.commit: want a string", ""},
 		{"upper-case SHA", "name: x\nupstream: {commit: 0123456789ABCDEF0123456789abcdef01234567, tag: b1}\n", "2:20", "cannot be", "40 lower-case hex"},

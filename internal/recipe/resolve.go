@@ -2,7 +2,6 @@ package recipe
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"dot4fa/internal/fault"
@@ -153,27 +152,6 @@ func (r *Recipe) checkBackend() *fault.Error {
 		case r.Backend != o.backend && given && on(v):
 			return bad(r.at("cmake."+o.option), "cmake %s is on but the backend is %s", o.option, r.Backend).
 				Hintf("remove %s, or write backend: %s", o.option, o.backend)
-		}
-	}
-	return nil
-}
-
-// checkKernel checks what kernel parameters demand of each other.
-func (r *Recipe) checkKernel() *fault.Error {
-	k := r.Kernel
-	for _, c := range []struct {
-		ok        bool
-		key, want string
-		have      int
-	}{
-		{k.SplitSize%k.Chunk == 0, "kernel.split_size", "a multiple of chunk (" + strconv.Itoa(k.Chunk) + ")", k.SplitSize},
-		{k.SuperChunk%k.Chunk == 0, "kernel.super_chunk", "a multiple of chunk (" + strconv.Itoa(k.Chunk) + ")", k.SuperChunk},
-		{k.SplitKThreshold%256 == 0, "kernel.splitk_threshold", "a multiple of 256, as upstream pads the cells", k.SplitKThreshold},
-		{k.Chunk%k.DecodeBN == 0, "kernel.decode_bn", "a divisor of chunk (" + strconv.Itoa(k.Chunk) + ")", k.DecodeBN},
-		{k.BM <= 32 || k.GQAGroup == "single", "kernel.bm", "at most 32 with gqa_group " + k.GQAGroup + ", whose heads each take as many rows", k.BM},
-	} {
-		if !c.ok {
-			return bad(r.at(c.key), "%s cannot be %d", c.key, c.have).Hintf("want %s", c.want)
 		}
 	}
 	return nil

@@ -29,7 +29,6 @@ var source []byte
 type variant struct {
 	name   string
 	change func(*recipe.Kernel)
-	not    recipe.Backend // where these parameters do not compile
 }
 
 // variants are the tiles and the staging that the seed tried, and some more. The
@@ -42,13 +41,14 @@ var variants = []variant{
 	{name: "bn32", change: func(k *recipe.Kernel) { k.BN = 32 }},
 	{name: "direct", change: func(k *recipe.Kernel) { k.KStaging = "none" }},
 	{name: "pair", change: func(k *recipe.Kernel) { k.BM, k.GQAGroup = 32, "pair" }},
-	// on AMD the rows of a warp, whose Q is loaded as scalars, have to be of one head
-	{name: "triad", change: func(k *recipe.Kernel) { k.BM, k.GQAGroup = 16, "triad" }, not: recipe.HIP},
+	{name: "triad", change: func(k *recipe.Kernel) { k.BM, k.GQAGroup = 16, "triad" }},
 }
 
 // variants are those that the recipe's backend can compile.
 func (s *Seed) variants() []variant {
-	return slices.DeleteFunc(slices.Clone(variants), func(v variant) bool { return v.not == s.Recipe.Backend })
+	return slices.DeleteFunc(slices.Clone(variants), func(v variant) bool {
+		return v.kernel(s.Recipe.Kernel).Clash(s.Recipe.Backend) != nil
+	})
 }
 
 // kernel is the recipe's with what the program does not need left out.
