@@ -117,10 +117,7 @@ func (s finder) systemClangs() []string {
 // deviceLibs finds the bitcode that r's clang links device code with: where the
 // environment says, where clang itself looks, where the packages put it.
 func (s finder) deviceLibs(r ROCm) string {
-	var dirs []string
-	for _, dir := range filepath.SplitList(s.Getenv("HIP_DEVICE_LIB_PATH")) {
-		dirs = append(dirs, dir)
-	}
+	dirs := filepath.SplitList(s.Getenv("HIP_DEVICE_LIB_PATH"))
 	dirs = append(dirs, path.Join(r.Root, "amdgcn/bitcode"), path.Join(r.Root, "lib/llvm/amdgcn/bitcode"))
 	if r.Clang.Found() {
 		dirs = append(dirs, s.bitcodeOf(path.Dir(path.Dir(s.Resolve(r.Clang.Path))))...)
