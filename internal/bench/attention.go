@@ -157,7 +157,7 @@ func (b *Bench) time(ctx context.Context, g group, caches []vram.Pair) ([]timing
 		return list, err
 	}
 	if parseErr != nil {
-		return list, fault.New(fault.Failure, "test-backend-ops: %w", parseErr)
+		return list, b.unread(parseErr)
 	}
 	want, got := len(g)*len(caches), 0
 	for _, t := range list {
@@ -166,7 +166,7 @@ func (b *Bench) time(ctx context.Context, g group, caches []vram.Pair) ([]timing
 		}
 	}
 	if got != want {
-		return list, fault.New(fault.Failure, "test-backend-ops printed %d of %d cases", got, want)
+		return list, b.unread(fmt.Errorf("it printed %d of %d cases", got, want))
 	}
 	return list, nil
 }

@@ -13,7 +13,7 @@ import (
 func (r *Result) Times(h Shape) []byte {
 	c := plot.Chart{
 		Title: fmt.Sprintf("%s: attention, D=%d, %d KV heads, GQA %d", r.Device, h.D, h.KVHeads, h.GQA),
-		Note:  fmt.Sprintf("median of %d, bars as long as the spread; floor: K and V of packed16/q4_0 read once at %.0f GB/s (%s); %s", r.Repeat, r.Memory.GBps, r.Memory.From, r.Commit),
+		Note:  fmt.Sprintf("median of %s, bars as long as the spread; floor: K and V of packed16/q4_0 read once at %.0f GB/s (%s); %s", r.Repeats(func(row Row) bool { return row.has(h) }), r.Memory.GBps, r.Memory.From, r.Commit),
 	}
 	for _, nq := range r.rowCounts(h) {
 		p := plot.Panel{Title: fmt.Sprintf("nq = %d", nq), X: plot.Axis{Label: "cells (nk)", Log: true}, Y: plot.Axis{Label: "µs per call", Log: true}}
@@ -127,7 +127,11 @@ func (r *Result) Roofline() []byte {
 
 // Rates draws tokens per second against depth.
 func (r *Result) Rates() []byte {
-	c := plot.Chart{Title: r.Device + ": tokens per second", Note: fmt.Sprintf("median of %d", r.Repeat)}
+	var counts []int
+	for _, t := range r.EndToEnd {
+		counts = append(counts, t.Repeat)
+	}
+	c := plot.Chart{Title: r.Device + ": tokens per second", Note: "median of " + r.fromTo(counts)}
 	if r.Model != nil {
 		c.Note = r.Model.Name + ": " + r.Model.What + "; " + c.Note
 	}

@@ -197,7 +197,7 @@ func describe(file string) (*Model, error) {
 	}
 	info, err := os.Stat(file)
 	if err != nil {
-		return nil, fault.New(fault.Usage, "cannot read the model: %w", err)
+		return nil, fault.New(fault.Usage, "cannot read the model: %w", err).Hintf("name a file that stays where it is")
 	}
 	m := &Model{Name: filepath.Base(file), Bytes: info.Size()}
 	if name, ok := h.String("general.name"); ok && name != "" {

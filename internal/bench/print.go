@@ -108,20 +108,33 @@ func (r *Result) peakText() string {
 	return fmt.Sprintf("; data sheet %.0f, %s", r.Peak.GBps, r.Peak.Source)
 }
 
-// repeatText says how often the rows were timed: a run that was put together
-// or ended early has rows of fewer repetitions.
+// repeatText says how often the rows were timed.
 func (r *Result) repeatText() string {
-	least, most := r.Repeat, r.Repeat
-	for i, row := range r.Rows {
-		if i == 0 {
-			least, most = row.Repeat, row.Repeat
+	return r.Repeats(func(Row) bool { return true }) + " repetitions interleaved"
+}
+
+// Repeats says how often the rows that are kept were timed: a run that was put
+// together or ended early has rows of fewer repetitions. "1 to 3".
+func (r *Result) Repeats(keep func(Row) bool) string {
+	var counts []int
+	for _, row := range r.Rows {
+		if keep(row) {
+			counts = append(counts, row.Repeat)
 		}
-		least, most = min(least, row.Repeat), max(most, row.Repeat)
 	}
+	return r.fromTo(counts)
+}
+
+// fromTo is the range of counts, or the repetitions asked for when there is none.
+func (r *Result) fromTo(counts []int) string {
+	if len(counts) == 0 {
+		return strconv.Itoa(r.Repeat)
+	}
+	least, most := slices.Min(counts), slices.Max(counts)
 	if least != most {
-		return fmt.Sprintf("%d to %d repetitions interleaved", least, most)
+		return fmt.Sprintf("%d to %d", least, most)
 	}
-	return fmt.Sprintf("%d repetitions interleaved", most)
+	return strconv.Itoa(most)
 }
 
 // spreadText is the spread of a row; one repetition has none.

@@ -137,7 +137,7 @@ func (b *Bench) lookup(key string) (string, bool) {
 // hangs must not cost the figures that are there.
 var patience = 30 * time.Second
 
-var errLate = fault.New(fault.Failure, "stopped: it ran on after the time given was over")
+var errLate = fault.New(fault.Failure, "stopped: it ran on after the time given was over").Hintf("give it more with --within, or fewer shapes")
 
 // output runs a program of the build and returns its stdout.
 func (b *Bench) output(ctx context.Context, name string, env []string, args ...string) (string, error) {
@@ -147,7 +147,8 @@ func (b *Bench) output(ctx context.Context, name string, env []string, args ...s
 		defer cancel()
 	}
 	var out, log bytes.Buffer
-	err := b.command(name, env, args...).RunSplit(ctx, &out, &log)
+	cmd := b.command(name, env, args...)
+	err := cmd.RunSplit(ctx, &out, &log)
 	if err == nil {
 		return out.String(), nil
 	}
@@ -166,7 +167,7 @@ func (b *Bench) output(ctx context.Context, name string, env []string, args ...s
 	if why != "" {
 		why = ": " + why
 	}
-	return out.String(), fault.New(fault.Failure, "%s ended with %s%s", name, exit.ProcessState, why)
+	return out.String(), fault.New(fault.Failure, "%s ended with %s%s", name, exit.ProcessState, why).Hintf("the command: %s", cmd)
 }
 
 // lastLines are the last n lines of text that say something, on one line.

@@ -22,7 +22,7 @@ func (b *Bench) Packed(ctx context.Context, shapes []Shape, v string, env ...str
 		}
 		list, err := parseSQL(text)
 		if err != nil {
-			return nil, fault.New(fault.Failure, "test-backend-ops: %w", err)
+			return nil, b.unread(err)
 		}
 		for _, t := range list {
 			if s, q, ok := t.attention(); ok && q == p && t.supported {
@@ -45,7 +45,7 @@ func (b *Bench) Packing(ctx context.Context, n int) (float64, error) {
 	}
 	list, err := parseSQL(text)
 	if err != nil {
-		return 0, fault.New(fault.Failure, "test-backend-ops: %w", err)
+		return 0, b.unread(err)
 	}
 	for _, t := range list {
 		if t.op == "PACK_K_PACKED16" && t.supported {
@@ -64,7 +64,7 @@ func (b *Bench) copySpeed(ctx context.Context) (float64, error) {
 	}
 	list, err := parseSQL(out)
 	if err != nil {
-		return 0, fault.New(fault.Failure, "test-backend-ops: %w", err)
+		return 0, b.unread(err)
 	}
 	for _, t := range list {
 		if n, err := strconv.ParseFloat(t.params[bytes], 64); err == nil && t.supported {
@@ -73,4 +73,9 @@ func (b *Bench) copySpeed(ctx context.Context) (float64, error) {
 	}
 	return 0, fault.New(fault.Failure, "test-backend-ops has no copy to time: it was built from another tree").
 		At("%s", b.program("test-backend-ops")).Hintf("build it again: dot4fa build --recipe %s", b.Recipe)
+}
+
+// unread is the fault of output that does not hold what it should.
+func (b *Bench) unread(err error) error {
+	return fault.New(fault.Failure, "test-backend-ops: %w", err).Hintf("run it again; if that does not help, build it again: dot4fa build --recipe %s", b.Recipe)
 }

@@ -85,7 +85,7 @@ func Make(file string, s Shape, n int, weights string) error {
 		return fault.New(fault.Environment, "cannot write the model: %w", err).At("%s", file).Hintf("is there enough space?")
 	}
 	if err := out.CloseAtomicallyReplace(); err != nil {
-		return fault.New(fault.Environment, "cannot write the model: %w", err).At("%s", file)
+		return fault.New(fault.Environment, "cannot write the model: %w", err).At("%s", file).Hintf("name a file in a directory that can be written")
 	}
 	return nil
 }

@@ -133,11 +133,14 @@ func (s *Seed) measurements(ctx context.Context) (device string, list []Measurem
 		var exit *exec.ExitError
 		switch {
 		case runErr != nil && !errors.As(runErr, &exit):
-			return "", nil, fault.New(fault.Environment, "the program of the experiments did not start: %w", runErr).At("%s", c.Path)
+			return "", nil, fault.New(fault.Environment, "the program of the experiments did not start: %w", runErr).At("%s", c.Path).
+				Hintf("dot4fa doctor --recipe %s says what of this machine it lacks", s.Recipe.Name)
 		case err != nil:
-			return "", nil, fault.New(fault.Failure, "the experiments with %s ended early: %w%s", v.name, err, said(log.String())).At("%s", c.Path)
+			return "", nil, fault.New(fault.Failure, "the experiments with %s ended early: %w%s", v.name, err, said(log.String())).At("%s", c.Path).
+				Hintf("run that program by itself: the line it stops after is the experiment")
 		case runErr != nil:
-			return "", nil, fault.New(fault.VerifyFailed, "the experiments with %s computed wrong numbers%s", v.name, worst(some)).At("%s", c.Path)
+			return "", nil, fault.New(fault.VerifyFailed, "the experiments with %s computed wrong numbers%s", v.name, worst(some)).At("%s", c.Path).
+				Hintf("the last column of what that program prints is the error; its figures of speed mean nothing")
 		}
 		device = name
 		list = append(list, some...)
@@ -212,7 +215,7 @@ func (s *Seed) buildOne(ctx context.Context, v variant) error {
 		return err
 	}
 	if err := os.WriteFile(filepath.Join(dir, "seed.cu"), source, 0o644); err != nil {
-		return fault.New(fault.Environment, "cannot write the experiments: %w", err)
+		return fault.New(fault.Environment, "cannot write the experiments: %w", err).Hintf("is there space, and may %s be written?", dir)
 	}
 	c, err := s.compile(v)
 	if err != nil {
