@@ -135,21 +135,3 @@ func Words(q *[Block]int8) (w [Block / 4]uint32) {
 	}
 	return w
 }
-
-// KBytes returns the bytes of one cell of one KV head: a payload of headSize
-// bytes and a scale of two bytes for every 32 of them.
-func KBytes(headSize int) int { return headSize + headSize/Block*2 }
-
-// VBytes returns the bytes of one V cell of one KV head; false when packed16
-// attention does not take the type. Names are those of the -ctv option.
-func VBytes(vType string, headSize int) (int, bool) {
-	switch vType {
-	case "f16":
-		return 2 * headSize, true
-	case "q8_0":
-		return headSize / Block * 34, true
-	case "q4_0":
-		return headSize / Block * 18, true
-	}
-	return 0, false
-}

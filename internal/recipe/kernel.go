@@ -42,9 +42,6 @@ func (k Kernel) HasVType(t string) bool {
 	return false
 }
 
-// Params returns the kernel parameters' part of Keys.
-func Params() []Key { return append([]Key(nil), kernelKeys...) }
-
 var kernelKeys = []Key{
 	{Path: "kernel.head_sizes", Kind: Ints, Default: []int{64, 128, 256}, Allowed: []string{"64", "128", "256"},
 		Doc:   "head sizes D that get kernels; any other is refused when a context is created",

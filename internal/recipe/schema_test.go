@@ -13,7 +13,7 @@ import (
 func TestKernelTable(t *testing.T) {
 	var k Kernel
 	seen := map[any]string{}
-	for _, p := range Params() {
+	for _, p := range kernelKeys {
 		ptr := p.field(&k)
 		if other, dup := seen[ptr]; dup {
 			t.Errorf("%s and %s share a field", p.Path, other)
@@ -35,7 +35,7 @@ func TestKernelTable(t *testing.T) {
 	if len(fields) != len(seen) {
 		t.Errorf("Kernel has %d fields, the table %d", len(fields), len(seen))
 	}
-	for _, p := range Params() {
+	for _, p := range kernelKeys {
 		if _, ok := fields[p.Name()]; !ok {
 			t.Errorf("no field is called %s", p.Name())
 		}

@@ -58,13 +58,4 @@ func ParseEnv(k recipe.Kernel, lookup func(string) (string, bool)) (Env, error) 
 	return e, nil
 }
 
-// NoEnv is the environment with no flag set.
-func NoEnv(k recipe.Kernel) Env {
-	e, err := ParseEnv(k, func(string) (string, bool) { return "", false })
-	if err != nil {
-		panic(err) // no text was given, so none can be wrong
-	}
-	return e
-}
-
 func (e Env) on(id string) bool { return e.value[id] != 0 }

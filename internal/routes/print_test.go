@@ -88,7 +88,10 @@ func TestPrintEnvRefuses(t *testing.T) {
 
 func TestPrintRoutes(t *testing.T) {
 	var out bytes.Buffer
-	env := NoEnv(kernel())
+	env, err := ParseEnv(kernel(), func(string) (string, bool) { return "", false })
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := PrintRoute(&out, Canonical(1, 3328), kernel(), env, true); err != nil {
 		t.Fatal(err)
 	}
