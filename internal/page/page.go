@@ -1,5 +1,5 @@
 // Package page writes headings, paragraphs and tables, as text for a terminal or as
-// Markdown.
+// Markdown. Columns is a table by itself.
 package page
 
 import (
@@ -90,11 +90,7 @@ func (p *Page) Table(rows [][]string) {
 		return
 	}
 	if p.text {
-		w := tabwriter.NewWriter(p.w, 0, 0, 2, ' ', 0)
-		for _, r := range rows {
-			fmt.Fprintln(w, strings.Join(r, "\t"))
-		}
-		p.err = w.Flush()
+		p.err = Columns(p.w, rows)
 		return
 	}
 	for i, r := range rows {
@@ -108,4 +104,22 @@ func (p *Page) Table(rows [][]string) {
 		}
 	}
 	p.printf("\n")
+}
+
+// Columns writes rows for a terminal, their cells in columns that are two blanks
+// apart.
+func Columns(w io.Writer, rows [][]string) error { return columns(w, rows, "", 0) }
+
+// RightColumns is Columns with every cell at the right of its column, as for
+// numbers.
+func RightColumns(w io.Writer, rows [][]string) error {
+	return columns(w, rows, "\t", tabwriter.AlignRight)
+}
+
+func columns(w io.Writer, rows [][]string, end string, flags uint) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', flags)
+	for _, r := range rows {
+		fmt.Fprintln(t, strings.Join(r, "\t")+end)
+	}
+	return t.Flush()
 }

@@ -6,17 +6,17 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"text/tabwriter"
+
+	"dot4fa/internal/page"
 )
 
 // WriteSchema prints the reference of all keys as text.
 func WriteSchema(w io.Writer) error {
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "KEY\tVALUE\tDEFAULT\tMEANING")
+	rows := [][]string{{"KEY", "VALUE", "DEFAULT", "MEANING"}}
 	for _, k := range Keys() {
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", k.Path, k.allowedText(), k.DefaultText(), k.Doc)
+		rows = append(rows, []string{k.Path, k.allowedText(), k.DefaultText(), k.Doc})
 	}
-	if err := tw.Flush(); err != nil {
+	if err := page.Columns(w, rows); err != nil {
 		return err
 	}
 	_, err := io.WriteString(w, "\n"+MergeRules)

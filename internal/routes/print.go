@@ -6,8 +6,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
+	"dot4fa/internal/page"
 	"dot4fa/internal/recipe"
 )
 
@@ -35,12 +35,11 @@ func PrintTable(w io.Writer, k recipe.Kernel, env Env, asJSON bool) error {
 			"splitk": env.on(flagSplitK), "splitk_threshold": env.value[flagThreshold], "split_size": env.value[flagSplitSize],
 		})
 	}
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "ROUTE\tNQ\tNK\tSPLIT-K\tKERNEL")
+	rows := [][]string{{"ROUTE", "NQ", "NK", "SPLIT-K", "KERNEL"}}
 	for _, r := range Table(k) {
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", r.Name, r.nq(), r.depth(env), r.splits(k, env), r.Kernel)
+		rows = append(rows, []string{r.Name, r.nq(), r.depth(env), r.splits(k, env), r.Kernel})
 	}
-	if err := tw.Flush(); err != nil {
+	if err := page.Columns(w, rows); err != nil {
 		return err
 	}
 	fmt.Fprintln(w, "\nprefill kernels, auto takes the first that the device runs:")
