@@ -19,8 +19,10 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
+	"unicode"
 
 	"golang.org/x/term"
 
@@ -89,11 +91,25 @@ func Run(ctx context.Context, embedded fs.FS, s Streams, args []string) int {
 	if ctx.Err() != nil && fault.Code(err) != fault.Interrupted {
 		err = fault.New(fault.Interrupted, "interrupted").Hintf("the same command goes on where this one stopped")
 	}
-	fmt.Fprintf(s.Err, "dot4fa: error: %s\n", strings.TrimRight(err.Error(), "\n"))
+	fmt.Fprintf(s.Err, "dot4fa: error: %s\n", visible(strings.TrimRight(err.Error(), "\n")))
 	if hint := fault.Hint(err); hint != "" {
-		fmt.Fprintf(s.Err, "dot4fa: hint: %s\n", hint)
+		fmt.Fprintf(s.Err, "dot4fa: hint: %s\n", visible(hint))
 	}
 	return fault.Code(err)
+}
+
+// visible spells out the characters that would act on a terminal, as they come
+// from the name of a file; lines stay lines.
+func visible(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }
 
 // sticky remembers that something could not be written.
@@ -153,21 +169,7 @@ func (a *app) loadRecipe() (*recipe.Recipe, error) {
 
 // machine is where tools are looked for. A toolchain that was named comes
 // before everything else, whatever the environment says.
-func (a *app) machine() machine.System {
-	m := machine.Host()
-	dir := a.rocm
-	if dir == "" {
-		dir = os.Getenv(toolchain.Named)
-	}
-	if dir == "" {
-		return m
-	}
-	if abs, err := filepath.Abs(dir); err == nil {
-		dir = abs
-	}
-	m.Vars = append(m.Vars, "ROCM_PATH="+dir, "HIP_PATH=", toolchain.Named+"="+dir)
-	return m
-}
+func (a *app) machine() machine.System { return toolchain.Use(machine.Host(), a.rocm) }
 
 // run returns the pipeline that the global flags describe.
 func (a *app) run() (*pipeline.Run, error) {

@@ -80,7 +80,7 @@ is 6.`,
 			}
 			src.Tree = tree
 			ctx := cmd.Context()
-			clang, err := isa.FindCompiler(ctx, compiler)
+			clang, err := isa.FindCompiler(ctx, a.machine(), compiler)
 			if err != nil {
 				return err
 			}

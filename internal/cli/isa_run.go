@@ -111,7 +111,7 @@ func (a *app) checkBuilt(ctx context.Context, r *recipe.Recipe, d *pipeline.Done
 	if len(libraries) == 0 {
 		return fault.New(fault.Usage, "the build has no library to check").At("%s", tree).Hintf("build without --target")
 	}
-	clang, err := isa.FindCompiler(ctx, cached(filepath.Join(tree, "CMakeCache.txt"), "CMAKE_HIP_COMPILER"))
+	clang, err := isa.FindCompiler(ctx, a.machine(), cached(filepath.Join(tree, "CMakeCache.txt"), "CMAKE_HIP_COMPILER"))
 	if err != nil {
 		return err
 	}

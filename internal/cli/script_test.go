@@ -19,6 +19,7 @@ import (
 
 	"dot4fa/internal/cli"
 	"dot4fa/internal/isa"
+	"dot4fa/internal/machine"
 )
 
 // The scripts run dot4fa as a process of its own. Where they do not run in a
@@ -48,7 +49,7 @@ func TestScripts(t *testing.T) {
 			case "root":
 				return os.Geteuid() == 0, nil
 			case "clang": // fit for isa
-				_, err := isa.FindCompiler(context.Background(), "")
+				_, err := isa.FindCompiler(context.Background(), machine.Host(), "")
 				return err == nil, nil
 			}
 			return false, errors.New("unknown condition")

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"dot4fa/internal/isa"
+	"dot4fa/internal/machine"
 	"dot4fa/internal/recipe"
 	"dot4fa/internal/standin"
 )
@@ -19,7 +20,7 @@ func TestWhatIsRefusedDoesNotCompile(t *testing.T) {
 	if testing.Short() {
 		t.Skip("skipped: -short")
 	}
-	gpu, err := isa.FindCompiler(t.Context(), "")
+	gpu, err := isa.FindCompiler(t.Context(), machine.Host(), "")
 	if err != nil {
 		t.Skipf("skipped: needs a clang++ for AMD GPUs: %v", err)
 	}

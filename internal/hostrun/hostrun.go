@@ -17,15 +17,23 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"dot4fa/internal/fault"
+	"dot4fa/internal/machine"
 	"dot4fa/internal/standin"
+	"dot4fa/internal/toolchain"
 )
 
+// least is the first clang whose sanitizers know what the harness asks of them.
+const least = 16
+
 // FindCompiler returns a clang++ whose AddressSanitizer runtime is installed:
-// $CXX when it is one, else the newest of clang++-22 … clang++-16 and plain clang++.
+// $CXX when it is one, else the newest on PATH.
 func FindCompiler(ctx context.Context) (string, error) {
-	names := []string{"clang++-22", "clang++-21", "clang++-20", "clang++-19", "clang++-18", "clang++-17", "clang++-16", "clang++"}
+	var names []string
 	if cxx := os.Getenv("CXX"); strings.Contains(filepath.Base(cxx), "clang") {
-		names = append([]string{cxx}, names...)
+		names = append(names, cxx)
+	}
+	for _, c := range toolchain.Clangs(ctx, machine.Host(), least) {
+		names = append(names, c.Path)
 	}
 	found := ""
 	for _, name := range names {
@@ -34,20 +42,18 @@ func FindCompiler(ctx context.Context) (string, error) {
 			continue
 		}
 		found = path
-		out, err := exec.CommandContext(ctx, path, "-print-file-name=libclang_rt.asan-"+arch()+".a").Output()
-		if err == nil && filepath.IsAbs(strings.TrimSpace(string(out))) {
-			return path, nil
-		}
-		out, err = exec.CommandContext(ctx, path, "-print-file-name=libclang_rt.asan.a").Output()
-		if err == nil && filepath.IsAbs(strings.TrimSpace(string(out))) {
-			return path, nil
+		for _, lib := range []string{"libclang_rt.asan-" + arch() + ".a", "libclang_rt.asan.a"} {
+			out, err := exec.CommandContext(ctx, path, "-print-file-name="+lib).Output()
+			if err == nil && filepath.IsAbs(strings.TrimSpace(string(out))) {
+				return path, nil
+			}
 		}
 	}
 	if found != "" {
 		return "", fault.New(fault.Environment, "%s has no AddressSanitizer runtime", found).
 			Hintf("install the compiler-rt package of that version (Debian: libclang-rt-19-dev)")
 	}
-	return "", fault.New(fault.Environment, "no clang++ (16 or newer) found").
+	return "", fault.New(fault.Environment, "no clang++ (%d or newer) found", least).
 		Hintf("install clang and its compiler-rt (Debian: clang-19 libclang-rt-19-dev)")
 }
 

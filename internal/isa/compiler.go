@@ -12,8 +12,10 @@ import (
 	"strings"
 
 	"dot4fa/internal/fault"
+	"dot4fa/internal/machine"
 	"dot4fa/internal/recipe"
 	"dot4fa/internal/standin"
+	"dot4fa/internal/toolchain"
 )
 
 // Targets are the GPUs the kernels are compiled for; the first is the default.
@@ -29,26 +31,23 @@ type Compiler struct {
 
 var versionLine = regexp.MustCompile(`clang version (\d+)\.\d+\.\d+`)
 
-// FindCompiler returns the compiler to use: path when given, else ROCm's clang
-// ($ROCM_PATH, $HIP_PATH, /opt/rocm), else the newest of clang++-22 … clang++-19
-// and clang++ that is at least 19 and has the amdgcn target.
-func FindCompiler(ctx context.Context, path string) (*Compiler, error) {
+// least is the first plain clang whose code for these GPUs is held to the budgets.
+const least = 19
+
+// FindCompiler returns the compiler to use: path when given, else the clang of
+// the ROCm that a build would use, else the newest clang++ on PATH that is new
+// enough and has the amdgcn target.
+func FindCompiler(ctx context.Context, on machine.System, path string) (*Compiler, error) {
 	if path != "" {
 		return probe(ctx, path)
 	}
-	var candidates []string
-	for _, root := range []string{os.Getenv("ROCM_PATH"), os.Getenv("HIP_PATH"), "/opt/rocm"} {
-		if root != "" {
-			candidates = append(candidates, filepath.Join(root, "llvm", "bin", "clang++"), filepath.Join(root, "lib", "llvm", "bin", "clang++"))
-		}
+	candidates := toolchain.Clangs(ctx, on, least)
+	if rocm := toolchain.FindROCm(ctx, on); rocm.Clang.Found() {
+		candidates = append([]toolchain.Tool{rocm.Clang}, candidates...)
 	}
-	candidates = append(candidates, "clang++-22", "clang++-21", "clang++-20", "clang++-19", "clang++")
 	var last error
 	for _, c := range candidates {
-		if _, err := exec.LookPath(c); err != nil {
-			continue
-		}
-		found, err := probe(ctx, c)
+		found, err := probe(ctx, c.Path)
 		if err == nil {
 			return found, nil
 		}
@@ -57,22 +56,22 @@ func FindCompiler(ctx context.Context, path string) (*Compiler, error) {
 	if last != nil {
 		return nil, last
 	}
-	return nil, fault.New(fault.Environment, "no clang++ (19 or newer) and no ROCm compiler found").
-		Hintf("install clang (Debian: clang-19), or set ROCM_PATH")
+	return nil, fault.New(fault.Environment, "no clang++ (%d or newer) and no ROCm compiler found", least).
+		Hintf("install clang (Debian: clang-%d), or name a ROCm with --toolchain", least)
 }
 
 func probe(ctx context.Context, path string) (*Compiler, error) {
 	full, err := exec.LookPath(path)
 	if err != nil {
-		return nil, fault.New(fault.Environment, "no compiler: %w", err).At("%s", path)
+		return nil, fault.New(fault.Environment, "no compiler: %w", err).At("%s", path).Hintf("name a clang++ with --compiler")
 	}
 	out, err := exec.CommandContext(ctx, full, "--version").Output()
 	if err != nil {
-		return nil, fault.New(fault.Environment, "does not answer --version: %w", err).At("%s", full)
+		return nil, fault.New(fault.Environment, "does not answer --version: %w", err).At("%s", full).Hintf("name a clang++ with --compiler")
 	}
 	m := versionLine.FindSubmatch(out)
 	if m == nil {
-		return nil, fault.New(fault.Environment, "is not clang").At("%s", full)
+		return nil, fault.New(fault.Environment, "is not clang").At("%s", full).Hintf("name a clang++ with --compiler")
 	}
 	major, _ := strconv.Atoi(string(m[1]))
 	c := &Compiler{Path: full, Major: major, Version: strings.TrimPrefix(string(m[0]), "clang version ")}
@@ -84,8 +83,9 @@ func probe(ctx context.Context, path string) (*Compiler, error) {
 			}
 		}
 	}
-	if c.ROCm == "" && major < 19 {
-		return nil, fault.New(fault.Environment, "is clang %s; 19 or newer is needed", c.Version).At("%s", full)
+	if c.ROCm == "" && major < least {
+		return nil, fault.New(fault.Environment, "is clang %s; %d or newer is needed", c.Version, least).At("%s", full).
+			Hintf("name another with --compiler, or install clang-%d", least)
 	}
 	targets, err := exec.CommandContext(ctx, full, "--print-targets").Output()
 	if err != nil || !bytes.Contains(targets, []byte("amdgcn")) {

@@ -5,12 +5,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"dot4fa/internal/machine"
 )
 
 // compiler returns the compiler, or skips the test by name when there is none.
 func compiler(t *testing.T) *Compiler {
 	t.Helper()
-	c, err := FindCompiler(t.Context(), "")
+	c, err := FindCompiler(t.Context(), machine.Host(), "")
 	if err != nil {
 		t.Skipf("skipped: needs clang 19 or newer with the amdgcn target: %v", err)
 	}

@@ -43,7 +43,7 @@ func (r *Run) Units(ctx context.Context, repo *upstream.Repo) (*Units, error) {
 		return nil, fault.New(fault.Environment, "%w", errNoCompiler).Hintf("install gcc and g++, or name them with CC and CXX")
 	}
 	tools := syntax.Tools{CC: set.CC.Path, CXX: set.CXX.Path, HIP: hipHeaders(set.ROCm)}
-	if c, err := isa.FindCompiler(ctx, ""); err == nil {
+	if c, err := isa.FindCompiler(ctx, r.Machine, ""); err == nil {
 		tools.Device = c
 	}
 	cache, err := upstream.DefaultCacheDir()

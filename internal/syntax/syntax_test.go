@@ -14,6 +14,7 @@ import (
 
 	"dot4fa/internal/fixture"
 	"dot4fa/internal/isa"
+	"dot4fa/internal/machine"
 	"dot4fa/internal/recipe"
 	"dot4fa/internal/render"
 	"dot4fa/internal/series"
@@ -219,7 +220,7 @@ func TestVerdictsAreKept(t *testing.T) {
 
 // TestDeviceUnits: kernels of the rdna3 recipe compile for gfx1100, and a fault in one is seen.
 func TestDeviceUnits(t *testing.T) {
-	device, err := isa.FindCompiler(t.Context(), "")
+	device, err := isa.FindCompiler(t.Context(), machine.Host(), "")
 	if err != nil {
 		t.Skip(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"dot4fa/internal/fault"
 	"dot4fa/internal/hostrun"
 	"dot4fa/internal/isa"
+	"dot4fa/internal/machine"
 	"dot4fa/internal/rdna3"
 	"dot4fa/internal/rdna3/code"
 	"dot4fa/internal/recipe"
@@ -41,7 +42,7 @@ func compile(t *testing.T) *device {
 		return compiled
 	}
 	ctx := t.Context()
-	clang, err := isa.FindCompiler(ctx, "")
+	clang, err := isa.FindCompiler(ctx, machine.Host(), "")
 	if err != nil {
 		t.Skipf("skipped: needs clang 19 or newer with the amdgcn target: %v", err)
 	}
