@@ -19,10 +19,10 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/google/renameio/v2"
+	"unicode"
 
 	"dot4fa/internal/fault"
+	"dot4fa/internal/output"
 )
 
 // Result is a run, as it is stored: docs/bench/<gpu>.json.
@@ -149,12 +149,22 @@ func Load(path string) (*Result, error) {
 	if r.Device == "" || len(r.Rows)+len(r.EndToEnd) == 0 {
 		return nil, fault.New(fault.Usage, "the stored run has no device or no figures").At("%s", path).Hintf("name a file that dot4fa bench wrote")
 	}
+	if strings.ContainsFunc(r.Device, unicode.IsControl) {
+		return nil, fault.New(fault.Usage, "the stored run has a device %q, which no device is called", r.Device).At("%s", path).Hintf("name a file that dot4fa bench wrote")
+	}
 	for _, row := range r.Rows {
-		if row.US <= 0 && r.Reference == "" || row.BaseUS <= 0 || row.NK <= 0 || row.NQ <= 0 || row.D <= 0 || row.GQA <= 0 {
+		if !row.whole(r.Reference) {
 			return nil, fault.New(fault.Usage, "a row of the stored run is incomplete: nk %d, nq %d, d %d, %s", row.NK, row.NQ, row.D, row.V).At("%s", path).Hintf("measure again")
 		}
 	}
 	return r, nil
+}
+
+// whole reports whether a row has what is printed and drawn of it; one of a run
+// that is a reference for others has no packed16.
+func (r Row) whole(reference string) bool {
+	return (r.US > 0 || r.US == 0 && reference != "") && r.BaseUS > 0 && min(r.NK, r.NQ, r.D, r.GQA, r.KVHeads) > 0 && r.Baseline != "" && r.V != "" &&
+		min(r.Spread, r.BaseSpr, r.FloorUS) >= 0
 }
 
 // Merge puts runs of one device and one commit together; of figures that several
@@ -231,7 +241,7 @@ func (r *Result) Write(dir string) ([]string, error) {
 }
 
 func write(path string, data []byte) error {
-	if err := renameio.WriteFile(path, data, 0o666); err != nil {
+	if err := output.Write(path, data, 0o666); err != nil {
 		return fault.New(fault.Environment, "cannot write the results: %w", err).At("%s", path).Hintf("name a directory that can be written with --out")
 	}
 	return nil

@@ -3,6 +3,7 @@ package bench
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"encoding/xml"
 	"errors"
 	"flag"
@@ -89,6 +90,28 @@ func TestStored(t *testing.T) {
 	}
 	if d := cmp.Diff(r, got); d != "" {
 		t.Error(d)
+	}
+	for name, change := range map[string]func(*Result){
+		"no baseline":           func(r *Result) { r.Rows[0].Baseline = "" },
+		"no V":                  func(r *Result) { r.Rows[0].V = "" },
+		"no KV heads":           func(r *Result) { r.Rows[0].KVHeads = 0 },
+		"a spread below none":   func(r *Result) { r.Rows[0].Spread = -1 },
+		"a floor below nothing": func(r *Result) { r.Rows[0].FloorUS = -1 },
+		"an escape":             func(r *Result) { r.Device = "\x1b[31mGPU" },
+	} {
+		bad := sample()
+		change(bad)
+		data, err := json.Marshal(bad)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(dir, "bad.json")
+		if err := os.WriteFile(file, data, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Load(file); fault.Code(err) != fault.Usage {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 	for name, text := range map[string]string{"cut": `{"device": "x", "rows": [`, "empty": `{}`, "a row without times": `{"device":"x","rows":[{"nk":1,"nq":1,"d":64,"gqa":1}]}`} {
 		file := filepath.Join(dir, "bad.json")

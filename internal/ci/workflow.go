@@ -11,9 +11,8 @@ import (
 	"strings"
 	"text/template"
 
-	"github.com/google/renameio/v2"
-
 	"dot4fa/internal/fault"
+	"dot4fa/internal/output"
 )
 
 // Workflow is a generated workflow file.
@@ -107,7 +106,7 @@ func Write(dir string, list []Workflow) (written []string, err error) {
 			continue
 		}
 		file := filepath.Join(dir, w.Name)
-		if err := renameio.WriteFile(file, w.Data, 0o644); err != nil {
+		if err := output.Write(file, w.Data, 0o644); err != nil {
 			return written, cannot(file, "write the workflow", err)
 		}
 		written = append(written, w.Name)

@@ -109,7 +109,7 @@ one, for the suite model where no model is at hand.`,
 
 func (a *app) runBench(cmd *cobra.Command, o *benchFlags) error {
 	if o.make != "" {
-		return a.makeModel(o)
+		return a.makeModel(cmd, o)
 	}
 	if err := o.check(); err != nil {
 		return err
@@ -269,6 +269,8 @@ func (o *benchFlags) check() error {
 		return fault.New(fault.Usage, "--repeat must be from 1 to 1000, not %d", o.repeat).Hintf("3 is usual")
 	case o.least < time.Millisecond || o.least > time.Minute:
 		return fault.New(fault.Usage, "--least must be from 1ms to 1m, not %s", o.least).Hintf("leave it out for 250ms")
+	case o.within < 0:
+		return fault.New(fault.Usage, "--within is a time from now on, not %s", o.within).Hintf("leave it out for no limit")
 	case o.scalar != "" && !o.targets:
 		return fault.New(fault.Usage, "--no-matrix is for --targets").Hintf("give both")
 	case (slices.Contains(o.suites, "model") || o.model != "") && len(o.from) == 0:
@@ -293,13 +295,13 @@ func (o *benchFlags) checkModel() error {
 }
 
 // makeModel writes the model of --make-model.
-func (a *app) makeModel(o *benchFlags) error {
+func (a *app) makeModel(cmd *cobra.Command, o *benchFlags) error {
 	shape, err := randmodel.ByName(o.like)
 	if err != nil {
 		return err
 	}
 	n := o.layers
-	if n == 0 {
+	if !cmd.Flags().Changed("layers") {
 		n = shape.Layers
 	}
 	if a.dryRun {
@@ -307,7 +309,7 @@ func (a *app) makeModel(o *benchFlags) error {
 		return nil
 	}
 	a.report.Status("bench  writing %d layers of %s", n, shape.Name)
-	if err := randmodel.Make(o.make, shape, n, o.weights); err != nil {
+	if err := randmodel.Make(cmd.Context(), o.make, shape, n, o.weights); err != nil {
 		return err
 	}
 	a.report.Clear()

@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"os"
 
-	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
 	"dot4fa/internal/fault"
 	"dot4fa/internal/figures"
+	"dot4fa/internal/output"
 )
 
 // figures is for those who work on dot4fa: it writes the README's figures.
@@ -47,7 +47,7 @@ prints the README as it would be.`,
 				a.report.Say("nothing to do: the figures are current")
 				return nil
 			}
-			if err := renameio.WriteFile(write, out, 0o644); err != nil {
+			if err := output.Write(write, out, 0o644); err != nil {
 				return fault.New(fault.Environment, "cannot write the document: %w", err).At("%s", write).Hintf("check its permissions")
 			}
 			for _, name := range stale {

@@ -10,12 +10,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
 	"dot4fa/internal/bench"
 	"dot4fa/internal/build"
 	"dot4fa/internal/fault"
+	"dot4fa/internal/output"
 	"dot4fa/internal/pipeline"
 	"dot4fa/internal/recipe"
 	"dot4fa/internal/report"
@@ -81,7 +81,7 @@ func (a *app) writeReport(rep *report.Report, file string) error {
 		_, err := a.Out.Write(b.Bytes())
 		return err
 	}
-	if err := renameio.WriteFile(file, b.Bytes(), 0o666); err != nil {
+	if err := output.Write(file, b.Bytes(), 0o666); err != nil {
 		return fault.New(fault.Environment, "cannot write the report: %w", err).At("%s", file).Hintf("name a file in a directory that is writable")
 	}
 	a.report.Say("wrote %s: read it before you give it away", file)

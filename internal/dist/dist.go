@@ -24,10 +24,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/renameio/v2"
-
 	"dot4fa/internal/fault"
 	"dot4fa/internal/lock"
+	"dot4fa/internal/output"
 	"dot4fa/internal/recipe"
 )
 
@@ -84,7 +83,7 @@ func Write(file string, s Source) (*Info, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := renameio.WriteFile(file, data, 0o644); err != nil {
+	if err := output.Write(file, data, 0o644); err != nil {
 		return nil, fault.New(fault.Environment, "cannot write the archive: %w", err).At("%s", file).
 			Hintf("check that %s is there, can be written to and has space", filepath.Dir(file))
 	}

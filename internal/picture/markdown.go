@@ -9,10 +9,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/renameio/v2"
-
 	"dot4fa/internal/check"
 	"dot4fa/internal/fault"
+	"dot4fa/internal/output"
 	"dot4fa/internal/series"
 	"dot4fa/internal/syntax"
 )
@@ -229,7 +228,7 @@ func WriteMarkdown(name string, report []byte) error {
 		return fault.New(fault.Usage, "the file is there and has no place for the report").At("%s", name).
 			Hintf("name a new file, or put these two lines where it belongs: %s and %s", strings.TrimSpace(Begin), strings.TrimSpace(End))
 	}
-	if err := renameio.WriteFile(name, slices.Concat(head, []byte(Begin), report, []byte(End), tail), 0o644); err != nil {
+	if err := output.Write(name, slices.Concat(head, []byte(Begin), report, []byte(End), tail), 0o644); err != nil {
 		return fault.New(fault.Environment, "cannot write the report: %w", err).At("%s", name)
 	}
 	return nil

@@ -8,10 +8,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/google/renameio/v2"
-
 	"dot4fa/internal/check"
 	"dot4fa/internal/fault"
+	"dot4fa/internal/output"
 	"dot4fa/internal/series"
 	"dot4fa/internal/syntax"
 )
@@ -139,7 +138,7 @@ func escaped(s string) string {
 
 // WriteFile writes a picture, whole or not at all.
 func WriteFile(name string, data []byte) error {
-	if err := renameio.WriteFile(name, data, 0o666); err != nil {
+	if err := output.Write(name, data, 0o666); err != nil {
 		return fault.New(fault.Environment, "cannot write the picture: %w", err).At("%s", name).Hintf("name a file in a directory that is writable")
 	}
 	return nil

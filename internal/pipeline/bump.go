@@ -10,11 +10,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/renameio/v2"
 	"github.com/rogpeppe/go-internal/diff"
 
 	"dot4fa/internal/check"
 	"dot4fa/internal/fault"
+	"dot4fa/internal/output"
 	"dot4fa/internal/recipe"
 	"dot4fa/internal/render"
 	"dot4fa/internal/series"
@@ -288,7 +288,7 @@ func replaceFile(name string, data []byte) error {
 	if info, err := os.Stat(name); err == nil {
 		mode = info.Mode().Perm()
 	}
-	if err := renameio.WriteFile(name, data, mode); err != nil {
+	if err := output.Write(name, data, mode); err != nil {
 		return environment(err, name, "cannot rewrite the recipe")
 	}
 	return nil

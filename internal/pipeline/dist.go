@@ -10,12 +10,11 @@ import (
 	"runtime/debug"
 	"strings"
 
-	"github.com/google/renameio/v2"
-
 	"dot4fa/internal/build"
 	"dot4fa/internal/dist"
 	"dot4fa/internal/fault"
 	"dot4fa/internal/lock"
+	"dot4fa/internal/output"
 )
 
 // DistOptions say what Dist makes.
@@ -87,7 +86,7 @@ func (r *Run) made() (dist.Made, error) {
 }
 
 func writeSBOM(file string, data []byte) error {
-	if err := renameio.WriteFile(file, data, 0o644); err != nil {
+	if err := output.Write(file, data, 0o644); err != nil {
 		return fault.New(fault.Environment, "cannot write the SBOM: %w", err).At("%s", file).
 			Hintf("check that %s is there, can be written to and has space", filepath.Dir(file))
 	}

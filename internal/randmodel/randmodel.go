@@ -8,6 +8,7 @@
 package randmodel
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -15,11 +16,10 @@ import (
 	"math/rand/v2"
 	"strings"
 
-	"github.com/google/renameio/v2"
-
 	"dot4fa/internal/fault"
 	"dot4fa/internal/gguf"
 	"dot4fa/internal/nearest"
+	"dot4fa/internal/output"
 	"dot4fa/internal/packed16"
 )
 
@@ -61,13 +61,13 @@ func ByName(name string) (Shape, error) {
 }
 
 const (
-	vocab   = 4096 // small: what is measured is the layers
-	context = 1 << 20
+	vocab  = 4096 // small: what is measured is the layers
+	length = 1 << 20
 )
 
 // Make writes a model of n layers of shape s, weights of the given type, to a
 // file that appears when it is complete. The same arguments give the same bytes.
-func Make(file string, s Shape, n int, weights string) error {
+func Make(ctx context.Context, file string, s Shape, n int, weights string) error {
 	t, ok := gguf.ParseTensorType(weights)
 	if !ok || t != gguf.Q4_0 && t != gguf.Q8_0 && t != gguf.F16 {
 		return fault.New(fault.Usage, "weights cannot be %s", weights).Hintf("q4_0, q8_0 or f16")
@@ -75,19 +75,32 @@ func Make(file string, s Shape, n int, weights string) error {
 	if n < 1 || n > 1024 {
 		return fault.New(fault.Usage, "a model has 1 to 1024 layers, not %d", n).Hintf("leave it out for the %d of %s", s.Layers, s.Name)
 	}
-	out, err := renameio.NewPendingFile(file, renameio.WithPermissions(0o666))
+	out, err := output.Create(file, 0o666)
 	if err != nil {
-		return fault.New(fault.Environment, "cannot write the model: %w", err).Hintf("name a file in a directory that can be written")
+		return fault.New(fault.Environment, "cannot write the model: %w", err).At("%s", file).Hintf("name a file in a directory that can be written")
 	}
-	defer out.Cleanup()
+	defer out.Discard()
 	pairs, tensors := layout(s, n, t)
-	if err := gguf.Write(out, pairs, tensors); err != nil {
+	if err := gguf.Write(until{ctx, out}, pairs, tensors); err != nil {
 		return fault.New(fault.Environment, "cannot write the model: %w", err).At("%s", file).Hintf("is there enough space?")
 	}
-	if err := out.CloseAtomicallyReplace(); err != nil {
+	if err := out.Commit(); err != nil {
 		return fault.New(fault.Environment, "cannot write the model: %w", err).At("%s", file).Hintf("name a file in a directory that can be written")
 	}
 	return nil
+}
+
+// until writes to out until ctx is done.
+type until struct {
+	ctx context.Context
+	out io.Writer
+}
+
+func (u until) Write(p []byte) (int, error) {
+	if err := u.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return u.out.Write(p)
 }
 
 // layout lists what the file holds.
@@ -99,7 +112,7 @@ func layout(s Shape, n int, weights gguf.TensorType) ([]gguf.Pair, []gguf.Tensor
 		{Key: "general.name", Value: fmt.Sprintf("random %s, %d layers", s.Name, n)},
 		{Key: "general.description", Value: fmt.Sprintf("random %s weights; %d attention layers of hidden size %d, feed-forward %d, %d heads on %d KV heads of %d; no tokenizer",
 			weights, n, s.Embd, s.FF, s.Heads, s.KVHeads, s.D)},
-		u("block_count", n), u("context_length", context), u("embedding_length", s.Embd), u("feed_forward_length", s.FF),
+		u("block_count", n), u("context_length", length), u("embedding_length", s.Embd), u("feed_forward_length", s.FF),
 		u("attention.head_count", s.Heads), u("attention.head_count_kv", s.KVHeads), u("attention.key_length", s.D), u("attention.value_length", s.D),
 		{Key: arch + ".attention.layer_norm_rms_epsilon", Value: float32(1e-6)},
 		{Key: arch + ".rope.freq_base", Value: float32(1e7)},

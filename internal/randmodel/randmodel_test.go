@@ -24,7 +24,7 @@ func TestMake(t *testing.T) {
 	for _, weights := range []string{"q4_0", "q8_0", "f16"} {
 		a, b := filepath.Join(dir, "a.gguf"), filepath.Join(dir, "b.gguf")
 		for _, file := range []string{a, b} {
-			if err := Make(file, shape, 2, weights); err != nil {
+			if err := Make(t.Context(), file, shape, 2, weights); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -88,9 +88,9 @@ func TestRefuses(t *testing.T) {
 		t.Errorf("an unknown shape: %v", err)
 	}
 	for name, err := range map[string]error{
-		"weights":   Make(file, Shapes[0], 1, "q5_1"),
-		"layers":    Make(file, Shapes[0], 0, "q4_0"),
-		"directory": Make(filepath.Join(file, "x"), Shapes[0], 1, "q4_0"),
+		"weights":   Make(t.Context(), file, Shapes[0], 1, "q5_1"),
+		"layers":    Make(t.Context(), file, Shapes[0], 0, "q4_0"),
+		"directory": Make(t.Context(), filepath.Join(file, "x"), Shapes[0], 1, "q4_0"),
 	} {
 		if err == nil {
 			t.Errorf("%s: accepted", name)

@@ -11,10 +11,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/google/renameio/v2"
-
 	"dot4fa/internal/bench"
 	"dot4fa/internal/fault"
+	"dot4fa/internal/output"
 	"dot4fa/internal/page"
 )
 
@@ -57,7 +56,7 @@ func (r *Result) Write(dir string) ([]string, error) {
 	var files []string
 	for ext, content := range map[string][]byte{".json": append(data, '\n'), ".md": text.Bytes()} {
 		file := filepath.Join(dir, bench.Name(r.Device)+"-seed"+ext)
-		if err := renameio.WriteFile(file, content, 0o666); err != nil {
+		if err := output.Write(file, content, 0o666); err != nil {
 			return nil, fault.New(fault.Environment, "cannot write the results: %w", err).At("%s", file).Hintf("name a directory that can be written with --out")
 		}
 		files = append(files, file)

@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
-	"github.com/google/renameio/v2"
 
 	"dot4fa/internal/fault"
+	"dot4fa/internal/output"
 )
 
 // store keeps what was measured, under a name made of everything it depends on:
@@ -86,7 +86,7 @@ func writeJSON(file string, v any) error {
 	if err != nil {
 		return err
 	}
-	if err := renameio.WriteFile(file, append(data, '\n'), 0o666); err != nil {
+	if err := output.Write(file, append(data, '\n'), 0o666); err != nil {
 		return fault.New(fault.Environment, "cannot write a result: %w", err).At("%s", file).Hintf("check the space and the permissions")
 	}
 	return nil
