@@ -5,12 +5,14 @@ package apt
 
 import (
 	"context"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"sort"
 	"strings"
+	"unicode"
 
 	"dot4fa/internal/fault"
 	"dot4fa/internal/shell"
@@ -31,6 +33,9 @@ func Find(ctx context.Context, mirror, keyring string) (Archive, error) {
 	if mirror == "" {
 		mirror = os.Getenv(MirrorEnv)
 	}
+	if u, err := url.Parse(mirror); err != nil || mirror != "" && u.Scheme == "" || strings.ContainsFunc(mirror, unicode.IsSpace) {
+		return Archive{}, fault.New(fault.Usage, "the mirror %q is not a URL", mirror).Hintf("for example --mirror http://HOST/debian")
+	}
 	configured, err := configuredArchive(ctx)
 	if err != nil {
 		return Archive{}, err
@@ -46,6 +51,10 @@ func Find(ctx context.Context, mirror, keyring string) (Archive, error) {
 	if keyring != "" {
 		if a.SignedBy, err = filepath.Abs(keyring); err != nil {
 			return Archive{}, err
+		}
+		if info, err := os.Stat(keyring); err != nil || info.IsDir() || strings.ContainsFunc(a.SignedBy, unicode.IsSpace) {
+			return Archive{}, fault.New(fault.Usage, "there is no such keyring, or apt cannot take its name").At("%s", keyring).
+				Hintf("name a file with the archive's keys; no spaces")
 		}
 	}
 	for _, name := range debianKeyrings {

@@ -14,6 +14,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -126,12 +127,20 @@ func Make(ctx context.Context, o Options) (*Result, error) {
 	return &Result{Dir: o.Dir, Done: true, Record: rec, Seconds: time.Since(start).Seconds()}, nil
 }
 
+// reSuite matches the name of a suite, of which directories are named too.
+var reSuite = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.+-]*$`)
+
 // present returns the record of a prefix that is in DIR already, nil when DIR
 // is free. What is something else, or was made otherwise, is left alone.
 func (o *Options) present(ctx context.Context) (*Record, error) {
 	if i := strings.IndexAny(o.Dir, " \t\n'\"\\$;"); i >= 0 {
 		return nil, fault.New(fault.Usage, "the directory's name holds %q, which CMake's HIPFLAGS cannot pass to a compiler", o.Dir[i]).At("%s", o.Dir).
 			Hintf("name another directory")
+	}
+	for _, suite := range o.Suites {
+		if !reSuite.MatchString(suite) {
+			return nil, fault.New(fault.Usage, "%q is no name of a suite", suite).Hintf("for example --suite %s", Suites[0])
+		}
 	}
 	if strings.Contains(o.Dir, ".part/") || strings.HasSuffix(o.Dir, ".part") {
 		return nil, fault.New(fault.Usage, "names that end in .part are for prefixes being made").At("%s", o.Dir).Hintf("name another directory")

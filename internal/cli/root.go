@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -32,10 +33,11 @@ skips what is done already.`,
   dot4fa doctor                             # what keeps it from building here?
   dot4fa check b10573                       # does the series hold there?
   dot4fa status                             # what is done, what is not`,
-		Args:          noCommand,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-		SilenceErrors: true,
-		SilenceUsage:  true,
+		Args:              noCommand,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		PersistentPreRunE: func(cmd *cobra.Command, args []string) error { return noneEmpty(cmd, args) },
+		SilenceErrors:     true,
+		SilenceUsage:      true,
 	}
 	root.SetHelpTemplate(helpTemplate)
 	root.SetFlagErrorFunc(flagError)
@@ -123,6 +125,28 @@ func flagError(cmd *cobra.Command, err error) error {
 		}
 	}
 	return f.Hintf("`%s --help` lists the flags", cmd.CommandPath())
+}
+
+// noneEmpty refuses a flag or an argument that is there and empty, as a shell
+// makes it of a variable that is not set: what it would have named is not what
+// one gets when it is left out. A list may be empty.
+func noneEmpty(cmd *cobra.Command, args []string) error {
+	what := ""
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if f.Value.Type() == "string" && f.Value.String() == "" {
+			what = "--" + f.Name
+		}
+		if list, ok := f.Value.(pflag.SliceValue); ok && f.Value.Type() == "stringArray" && slices.Contains(list.GetSlice(), "") {
+			what = "--" + f.Name
+		}
+	})
+	if slices.Contains(args, "") {
+		what = "an argument"
+	}
+	if what == "" {
+		return nil
+	}
+	return fault.New(fault.Usage, "%s is empty", what).Hintf("leave it out, or give it a value; is a shell variable not set?")
 }
 
 // usageArgs gives a positional-argument check the usage exit code.

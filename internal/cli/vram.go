@@ -158,6 +158,9 @@ func (o vramFlags) request(cmd *cobra.Command, args []string) (vram.Request, err
 		}
 		r.Draft = d
 	}
+	if cmd.Flags().Changed("reserve-gib") && !cmd.Flags().Changed("card-gib") {
+		return usage("for example --card-gib 24 --reserve-gib 1", "--reserve-gib is for --card-gib")
+	}
 	if cmd.Flags().Changed("card-gib") {
 		if !(o.card > 0 && o.card < 1<<20) || !(o.reserve >= 0 && o.reserve < 1<<20) {
 			return usage("for example --card-gib 24 --reserve-gib 1", "--card-gib is %s and --reserve-gib is %s",

@@ -65,6 +65,10 @@ type Use struct {
 	UBatch   int  `json:"ubatch"`   // physical batch (-ub); 0 counts as 512
 }
 
+// most is more bytes than K or V of one layer take anywhere: 64 TiB. The sum
+// over the layers of a model, 4096 of them at most, stays within an int64.
+const most = 1 << 46
+
 func pad256(n int) int { return (n + 255) / 256 * 256 }
 
 // Cells returns the cells of one full-attention layer and of one
@@ -117,6 +121,10 @@ func (s Shape) bytes(layers []Layer, p Pair, u Use) (k, v int64, err error) {
 			if side.head%t.elements != 0 {
 				return 0, 0, fault.New(fault.Failure, "a head of %d values is not whole blocks of %d, as %s has them", side.head, t.elements, side.kind).
 					Hintf("only f16, bf16 and f32 fit such a model")
+			}
+			if float64(cells)*float64(l.KVHeads)*float64(side.head)*4 > most {
+				return 0, 0, fault.New(fault.Usage, "a layer of %d cells with %d KV heads of %d takes more memory than there is", cells, l.KVHeads, side.head).
+					Hintf("no model has such a cache; check the numbers")
 			}
 			*side.sum += int64(cells) * int64(l.KVHeads*side.head/t.elements*t.bytes)
 		}
