@@ -7,6 +7,8 @@ const ggml_cuda_device_info & ggml_cuda_info() {
     return info;
 }
 
+bool amd_wmma_available(int) { return true; }
+
 void ggml_cuda_set_device(int device) { CUDA_CHECK(hipSetDevice(device)); }
 
 cudaStream_t ggml_backend_cuda_context::stream() { return nullptr; }

@@ -46,12 +46,14 @@ struct ggml_cuda_device_info {
     struct cuda_device_info {
         int cc;
         int nsm;
+        size_t smpbo; // shared memory a block may have
     };
     cuda_device_info devices[16];
 };
 
 const ggml_cuda_device_info & ggml_cuda_info();
 void ggml_cuda_set_device(int device);
+bool amd_wmma_available(int cc);
 
 struct ggml_backend_cuda_context {
     int device;
