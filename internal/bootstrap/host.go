@@ -82,10 +82,9 @@ func findClang(ctx context.Context, named string) (*host, error) {
 	names := []string{named}
 	if named == "" {
 		names = nil
-		for v := 22; v >= minClang; v-- {
-			names = append(names, "clang++-"+strconv.Itoa(v))
+		for _, c := range toolchain.Clangs(ctx, machine.Host(), 0) { // one that is too old is said to be
+			names = append(names, c.Path)
 		}
-		names = append(names, "clang++")
 	}
 	var last error
 	for _, name := range names {
