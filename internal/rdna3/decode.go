@@ -14,7 +14,6 @@ type inst struct {
 	fn      func(d, a, b, c *vec)
 	wide    func(a, b, c uint64) uint64
 	cmp     func(a, b uint32) bool
-	scalar  func(w *wave, in *inst)
 	src     [3]operand
 	dst     operand
 	sdst    int // scalar register of a carry or a mask
@@ -23,7 +22,6 @@ type inst struct {
 	flush   bool  // subnormal results become zeros
 	dpp     bool  // DPP may hold lanes back
 	target  int   // of a branch, an index
-	imm     uint32
 	mem     *access
 	pair    *[2]inst // of a dual instruction
 	swapped bool     // of a dual instruction: the second half goes first

@@ -79,7 +79,6 @@ func dotSmall(x, y uint32, width int, signedX, signedY bool) int64 {
 
 // wmmaKind is one of the 16x16x16 matrix products.
 type wmmaKind struct {
-	name          string
 	a             int // registers of A and of B
 	floatC, halfC bool
 	element       func(regs *[8]uint32, k int, signed bool) float64

@@ -17,9 +17,8 @@ func program(t *testing.T, lines ...string) (*Kernel, error) {
 	for i, text := range lines {
 		op, args, _ := strings.Cut(text, " ")
 		word := uint32(waitAll)
-		if args, offset, ok := strings.Cut(args, " @"); ok { // a branch, in words from the next instruction
-			op, _, _ = strings.Cut(text, " ")
-			text = op + " " + args
+		if before, offset, ok := strings.Cut(args, " @"); ok { // a branch, in words from the next instruction
+			args = before
 			for _, c := range offset[1:] {
 				word = word&0xffff0000 | uint32(c-'0')
 			}
