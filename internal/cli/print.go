@@ -3,10 +3,10 @@ package cli
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
-	"text/tabwriter"
 	"unicode"
 	"unicode/utf8"
+
+	"dot4fa/internal/page"
 )
 
 // printJSON prints a result as indented JSON.
@@ -18,19 +18,7 @@ func (a *app) printJSON(v any) error {
 }
 
 // table prints rows in columns. The first row is the heading.
-func (a *app) table(rows [][]string) error {
-	w := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
-	for _, r := range rows {
-		for i, cell := range r {
-			if i > 0 {
-				fmt.Fprint(w, "\t")
-			}
-			fmt.Fprint(w, cell)
-		}
-		fmt.Fprintln(w)
-	}
-	return w.Flush()
-}
+func (a *app) table(rows [][]string) error { return page.Columns(a.Out, rows) }
 
 func lowerFirst(s string) string {
 	r, n := utf8.DecodeRuneInString(s)

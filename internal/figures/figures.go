@@ -21,6 +21,7 @@ import (
 
 	"dot4fa/internal/bench"
 	"dot4fa/internal/fault"
+	"dot4fa/internal/page"
 	"dot4fa/internal/verify"
 	"dot4fa/internal/vram"
 )
@@ -73,13 +74,8 @@ func Render(repo fs.FS, doc []byte) (out []byte, stale []string, err error) {
 // table writes a Markdown table.
 func table(head []string, rows [][]string) string {
 	var b strings.Builder
-	line := func(cells []string) { fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | ")) }
-	line(head)
-	b.WriteString(strings.Repeat("|---", len(head)) + "|\n")
-	for _, r := range rows {
-		line(r)
-	}
-	return b.String()
+	page.Markdown(&b).Table(append([][]string{head}, rows...))
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 // verified reads the stored verifications that have a quality part.

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
+	"dot4fa/internal/page"
 	"dot4fa/internal/progress"
 )
 
@@ -85,19 +85,8 @@ func (r *Report) DepthTable() [][]string {
 
 func (r *Report) printDepth(w io.Writer) error {
 	fmt.Fprint(w, "\ndepth: NMSE of one attention call on random K and V of unit variance, computed from the format's model;\n+q8: the query rounded to int8, as GPUs do\n")
-	t := table{}
-	for i, row := range r.DepthTable() {
-		cells := make([]any, len(row))
-		for k, c := range row {
-			cells[k] = c
-		}
-		if i == 0 {
-			t = newTable(w, cells...)
-		} else {
-			t.row(cells...)
-		}
-	}
-	return t.flush()
+	fmt.Fprintln(w)
+	return page.Columns(w, r.DepthTable())
 }
 
 func orHolds(problem string, stored bool) string {
@@ -110,26 +99,31 @@ func orHolds(problem string, stored bool) string {
 	return "holds"
 }
 
-type table struct{ *tabwriter.Writer }
+// table is written when it is whole.
+type table struct {
+	w    io.Writer
+	rows [][]string
+}
 
-func newTable(w io.Writer, head ...any) table {
-	fmt.Fprintln(w)
-	t := table{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)}
+func newTable(w io.Writer, head ...any) *table {
+	t := &table{w: w}
 	t.row(head...)
 	return t
 }
 
-func (t table) row(cells ...any) {
+func (t *table) row(cells ...any) {
+	row := make([]string, len(cells))
 	for i, c := range cells {
-		if i > 0 {
-			fmt.Fprint(t, "\t")
-		}
-		fmt.Fprint(t, c)
+		row[i] = fmt.Sprint(c)
 	}
-	fmt.Fprintln(t)
+	t.rows = append(t.rows, row)
 }
 
-func (t table) flush() error { return t.Flush() }
+// flush writes the table below a blank line.
+func (t *table) flush() error {
+	fmt.Fprintln(t.w)
+	return page.Columns(t.w, t.rows)
+}
 
 // Sci writes a divergence with two digits after the point.
 func Sci(v float64) string { return fmt.Sprintf("%.2e", v) }

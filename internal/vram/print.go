@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
+	"dot4fa/internal/page"
 	"dot4fa/internal/plot"
 )
 
@@ -81,7 +81,6 @@ func weights(n int64) string {
 }
 
 func (r *Report) table(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	if len(r.Contexts) == 0 {
 		return nil
 	}
@@ -92,7 +91,7 @@ func (r *Report) table(w io.Writer) error {
 	if len(r.Draft) > 0 {
 		head = append(head, "+ draft")
 	}
-	fmt.Fprintln(t, strings.Join(head, "\t")+"\t")
+	rows := [][]string{head}
 	over := false
 	for i, c := range r.Contexts {
 		row := []string{fmt.Sprint(c.Ctx)}
@@ -107,14 +106,13 @@ func (r *Report) table(w io.Writer) error {
 		if len(r.Draft) > 0 {
 			row = append(row, MiB(r.Draft[i].Sizes[0].Total))
 		}
-		fmt.Fprintln(t, strings.Join(row, "\t")+"\t")
+		rows = append(rows, row)
 	}
-	fmt.Fprint(t, "of f16/f16")
+	share := []string{"of f16/f16"}
 	for _, z := range r.Contexts[len(r.Contexts)-1].Sizes {
-		fmt.Fprintf(t, "\t%.0f %%", 100*z.Ratio)
+		share = append(share, fmt.Sprintf("%.0f %%", 100*z.Ratio))
 	}
-	fmt.Fprintln(t, "\t")
-	if err := t.Flush(); err != nil {
+	if err := page.RightColumns(w, append(rows, share)); err != nil {
 		return err
 	}
 	if over {
