@@ -22,6 +22,7 @@ import (
 	"unicode"
 
 	"dot4fa/internal/fault"
+	"dot4fa/internal/input"
 	"dot4fa/internal/output"
 )
 
@@ -134,7 +135,7 @@ func Name(device string) string {
 
 // Load reads a stored run.
 func Load(path string) (*Result, error) {
-	data, err := os.ReadFile(path)
+	data, err := input.Read(path)
 	if err != nil {
 		hint := "check its permissions"
 		if errors.Is(err, fs.ErrNotExist) {

@@ -2,12 +2,12 @@ package cli
 
 import (
 	"bytes"
-	"os"
 
 	"github.com/spf13/cobra"
 
 	"dot4fa/internal/fault"
 	"dot4fa/internal/figures"
+	"dot4fa/internal/input"
 	"dot4fa/internal/output"
 )
 
@@ -31,7 +31,7 @@ prints the README as it would be.`,
 			if file == "" {
 				file = root + "/README.md"
 			}
-			doc, err := os.ReadFile(file)
+			doc, err := input.Read(file)
 			if err != nil {
 				return fault.New(fault.Usage, "cannot read the document: %w", err).Hintf("name one that is there")
 			}

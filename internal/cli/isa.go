@@ -60,6 +60,9 @@ is 6.`,
 			if targets, err = isaTargets(r, targets, all); err != nil {
 				return err
 			}
+			if err := run.check(tree); err != nil {
+				return err
+			}
 			emulated, err := run.target(targets)
 			if err != nil {
 				return err

@@ -16,6 +16,7 @@ import (
 
 	"dot4fa/internal/fault"
 	"dot4fa/internal/hostrun"
+	"dot4fa/internal/input"
 	"dot4fa/internal/isa"
 	"dot4fa/internal/pipeline"
 	"dot4fa/internal/rdna3"
@@ -52,6 +53,21 @@ func (a *app) hostRun(ctx context.Context, r *recipe.Recipe, assets fs.FS, dir s
 	a.report.Status("isa  running every route on the CPU")
 	defer a.report.Clear()
 	return hostrun.SelfCheck(ctx, r, assets, hostrun.Options{Compiler: cxx, Dir: filepath.Join(dir, "run"), Jobs: runtime.GOMAXPROCS(0)})
+}
+
+// check refuses flags that exclude each other, and headers that are not there.
+func (r *isaRun) check(tree string) error {
+	switch {
+	case r.selfCheck != "" && (r.run || r.host):
+		return fault.New(fault.Usage, "--self-check runs what is compiled already, --run compiles it").Hintf("give one of the two")
+	case r.host && !r.run:
+		return fault.New(fault.Usage, "--host is for --run").Hintf("dot4fa isa --run --host")
+	case tree != "":
+		if _, err := os.Stat(filepath.Join(tree, "common.cuh")); err != nil {
+			return fault.New(fault.Usage, "no ggml-cuda directory: %w", err).At("%s", tree).Hintf("--tree names ggml/src/ggml-cuda of a llama.cpp")
+		}
+	}
+	return nil
 }
 
 // target is the first of the targets that the emulator knows; "" when nothing is to run on it.
@@ -159,9 +175,9 @@ func codeObjects(path, target string) ([][]byte, error) {
 	}
 	var out [][]byte
 	for _, name := range names {
-		data, err := os.ReadFile(name)
+		data, err := input.Read(name)
 		if err != nil {
-			return nil, fault.New(fault.Usage, "%w", err).At("%s", name)
+			return nil, fault.New(fault.Usage, "no code objects: %w", err).At("%s", name).Hintf("name a library, an object or their directory")
 		}
 		objects, err := code.Extract(data, target)
 		if len(names) > 1 && errors.Is(err, code.ErrNone) {

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
 
 	"dot4fa/internal/check"
 	"dot4fa/internal/fault"
+	"dot4fa/internal/input"
 	"dot4fa/internal/output"
 	"dot4fa/internal/series"
 	"dot4fa/internal/syntax"
@@ -215,12 +215,12 @@ const (
 // when it has them, with these around it when there is no such file yet. A file
 // without them is not touched.
 func WriteMarkdown(name string, report []byte) error {
-	old, err := os.ReadFile(name)
+	old, err := input.Read(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return WriteFile(name, slices.Concat([]byte(Begin), report, []byte(End)))
 	}
 	if err != nil {
-		return fault.New(fault.Environment, "cannot read the file to write into: %w", err).At("%s", name)
+		return fault.New(fault.Environment, "cannot read the file to write into: %w", err).At("%s", name).Hintf("name a file, of which the part between the marks is written anew")
 	}
 	head, rest, hasBegin := bytes.Cut(old, []byte(Begin))
 	_, tail, hasEnd := bytes.Cut(rest, []byte(End))
@@ -229,7 +229,7 @@ func WriteMarkdown(name string, report []byte) error {
 			Hintf("name a new file, or put these two lines where it belongs: %s and %s", strings.TrimSpace(Begin), strings.TrimSpace(End))
 	}
 	if err := output.Write(name, slices.Concat(head, []byte(Begin), report, []byte(End), tail), 0o644); err != nil {
-		return fault.New(fault.Environment, "cannot write the report: %w", err).At("%s", name)
+		return fault.New(fault.Environment, "cannot write the report: %w", err).At("%s", name).Hintf("check its permissions and the free space")
 	}
 	return nil
 }

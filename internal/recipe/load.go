@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"dot4fa/internal/fault"
+	"dot4fa/internal/input"
 	"dot4fa/internal/nearest"
 )
 
@@ -112,7 +113,7 @@ func readNamed(fsys fs.FS, name string) (source, error) {
 func readLocal(file string) (source, error) {
 	base := filepath.Base(file)
 	name := strings.TrimSuffix(strings.TrimSuffix(base, ".yaml"), ".yml")
-	data, err := os.ReadFile(file)
+	data, err := input.Read(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return source{}, fault.New(fault.Usage, "no such recipe file").At("%s", file).

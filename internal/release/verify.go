@@ -14,6 +14,7 @@ import (
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 
 	"dot4fa/internal/fault"
+	"dot4fa/internal/input"
 	"dot4fa/internal/upstream/gitobj"
 )
 
@@ -33,7 +34,7 @@ type Verified struct {
 // ReadInfo reads release.json of an export.
 func ReadInfo(dir string) (*Info, error) {
 	at := filepath.Join(dir, InfoFile)
-	data, err := os.ReadFile(at)
+	data, err := input.Read(at)
 	if err != nil {
 		return nil, fault.New(fault.VerifyFailed, "no release can be read there: %w", err).At("%s", dir).
 			Hintf("give the directory that holds %s and the patches", InfoFile)
@@ -110,7 +111,7 @@ func readAll(dir string, info *Info) (patches [][]byte, problems []string, err e
 			continue
 		}
 		listed[p.File] = true
-		data, err := os.ReadFile(filepath.Join(dir, p.File))
+		data, err := input.Read(filepath.Join(dir, p.File))
 		if err != nil {
 			problems = append(problems, p.File+": is missing")
 			continue

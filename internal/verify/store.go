@@ -16,6 +16,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"dot4fa/internal/fault"
+	"dot4fa/internal/input"
 	"dot4fa/internal/output"
 )
 
@@ -97,7 +98,7 @@ func (s *store) file(name string) string { return filepath.Join(s.dir, name) }
 
 // sumFile is the sha256 of a file.
 func sumFile(name string) (string, error) {
-	f, err := os.Open(name)
+	f, err := input.Open(name)
 	if err != nil {
 		return "", fault.New(fault.Usage, "cannot read the file: %w", err).Hintf("name one that is there")
 	}
