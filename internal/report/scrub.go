@@ -21,6 +21,10 @@ type place struct{ from, to string }
 // homes are the directories of any user, on the systems there are.
 var homes = regexp.MustCompile(`(/home/|/Users/|/root\b|(?i:[A-Z]:(?:\\\\|\\|/)Users(?:\\\\|\\|/)))([^/\\\s"':;,)]*)`)
 
+// spaced are those of users whose directory has a blank in its name. Text between
+// two paths may go with it, which is better than half of a name left.
+var spaced = regexp.MustCompile(`(?:/home/|/Users/|(?i:[A-Z]:(?:\\\\|\\|/)Users(?:\\\\|\\|/)))[^/\\\s"':;,)]+(?: [^/\\\s"':;,)]+){1,3}([/\\])`)
+
 // absolute is a path of at least two names, from the root on.
 var absolute = regexp.MustCompile(`(^|[\s"'=(,:\[])(/[\w.+@~-]+){2,}`)
 
@@ -80,6 +84,7 @@ func (s *Scrubber) Text(t string) string {
 	for _, p := range s.places {
 		t = replacePath(t, p.from, p.to)
 	}
+	t = spaced.ReplaceAllString(t, "~$1")
 	t = homes.ReplaceAllString(t, "~")
 	t = absolute.ReplaceAllStringFunc(t, func(m string) string {
 		i := strings.IndexByte(m, '/')
