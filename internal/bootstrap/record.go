@@ -36,9 +36,9 @@ func Root() (string, error) {
 	return abs, nil
 }
 
-// Flags tell clang where everything of the ROCm at root is.
+// Flags tell clang where everything of the prefix at root is.
 func Flags(root string) []string {
-	return []string{"--rocm-path=" + root, "--rocm-device-lib-path=" + filepath.Join(root, deviceLibs)}
+	return toolchain.ROCm{Root: root, DeviceLibs: filepath.Join(root, deviceLibs)}.Flags()
 }
 
 // deviceLibs is the directory of the bitcode in a root, where clang looks too.

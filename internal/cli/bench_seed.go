@@ -17,7 +17,7 @@ func (a *app) runSeed(ctx context.Context, o *benchFlags) error {
 	defer run.Close()
 	assets, _ := a.assets()
 	tools := run.Tools(ctx)
-	s := &seedbench.Seed{Recipe: run.Recipe, Assets: assets, Work: run.Work, NVCC: tools.NVCC.Path, Clang: tools.ROCm.Clang.Path, ROCm: tools.ROCm.Root,
+	s := &seedbench.Seed{Recipe: run.Recipe, Assets: assets, Work: run.Work, NVCC: tools.NVCC.Path, ROCm: tools.ROCm,
 		Dir: filepath.Join(run.Work, ".dot4fa", "seed"), Bench: a.benchOf(run, o), Model: o.model, Report: a.report}
 	if a.dryRun {
 		cmds, err := s.Commands()

@@ -90,26 +90,22 @@ func (s *Seed) compile(v variant) (shell.Command, error) {
 		c.Path = s.NVCC
 		c.Args = append(c.Args, "-arch=sm_"+strings.TrimSuffix(s.Recipe.GPUTargets[0], "-real"), "-use_fast_math", "-extended-lambda", "-DGGML_USE_CUDA")
 	case recipe.HIP:
-		if s.Clang == "" {
+		if !s.ROCm.Clang.Found() {
 			return c, fault.New(fault.Environment, "no HIP compiler to build the seed's experiments with").Hintf("dot4fa doctor --recipe %s says what is missing", s.Recipe.Name)
 		}
-		c.Path = s.Clang
+		c.Path = s.ROCm.Clang.Path
 		c.Args = append(c.Args, "-x", "hip", "-DGGML_USE_HIP", "-D__HIP_PLATFORM_AMD__")
 		for _, t := range s.Recipe.GPUTargets {
 			c.Args = append(c.Args, "--offload-arch="+t)
 		}
-		if s.ROCm != "" {
-			c.Args = append(c.Args, "--rocm-path="+s.ROCm)
-		}
+		c.Args = append(c.Args, s.ROCm.Flags()...)
 	default:
 		return c, fault.New(fault.Usage, "the seed's experiments need a GPU; recipe %s is for the CPU", s.Recipe.Name).Hintf("use a recipe with a GPU backend, such as rdna3 or cuda")
 	}
 	c.Args = append(append(c.Args, include...), filepath.Join(dir, "seed.cu"), "-o", filepath.Join(dir, "seed"))
 	if s.Recipe.Backend == recipe.HIP {
-		c.Args = append(c.Args, "--hip-link")
-		if s.ROCm != "" { // its libraries need not be where the loader looks
-			c.Args = append(c.Args, "-Wl,-rpath,"+filepath.Join(s.ROCm, "lib"))
-		}
+		// its libraries need not be where the loader looks
+		c.Args = append(c.Args, "--hip-link", "-Wl,-rpath,"+filepath.Join(s.ROCm.Root, "lib"))
 	}
 	return c, nil
 }

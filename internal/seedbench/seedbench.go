@@ -20,18 +20,18 @@ import (
 	"dot4fa/internal/progress"
 	"dot4fa/internal/recipe"
 	"dot4fa/internal/routes"
+	"dot4fa/internal/toolchain"
 	"dot4fa/internal/vram"
 )
 
 // Seed is what to measure, and with what.
 type Seed struct {
 	Recipe *recipe.Recipe
-	Assets fs.FS  // kernels/ and templates/
-	Work   string // the patched tree, for ggml's headers
-	NVCC   string // the compiler of a cuda recipe
-	Clang  string // that of a hip recipe
-	ROCm   string // its installation
-	Dir    string // for what is built
+	Assets fs.FS          // kernels/ and templates/
+	Work   string         // the patched tree, for ggml's headers
+	NVCC   string         // the compiler of a cuda recipe
+	ROCm   toolchain.ROCm // with that of a hip recipe
+	Dir    string         // for what is built
 	Bench  *bench.Bench
 	Model  string // for the figures of whole models; empty leaves them out
 	Report *progress.Reporter

@@ -18,6 +18,7 @@ import (
 	"dot4fa/internal/hostrun"
 	"dot4fa/internal/recipe"
 	"dot4fa/internal/standin"
+	"dot4fa/internal/toolchain"
 )
 
 var update = flag.Bool("update", false, "write the golden file")
@@ -117,7 +118,7 @@ func seed(t *testing.T, name string) *Seed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Seed{Recipe: r, Assets: os.DirFS("../.."), Work: "/w", Dir: "/d", NVCC: "/bin/nvcc", Clang: "/bin/clang++", ROCm: "/rocm"}
+	return &Seed{Recipe: r, Assets: os.DirFS("../.."), Work: "/w", Dir: "/d", NVCC: "/bin/nvcc", ROCm: toolchain.ROCm{Root: "/rocm", Clang: toolchain.Tool{Path: "/bin/clang++"}}}
 }
 
 func TestCommands(t *testing.T) {
@@ -132,7 +133,7 @@ func TestCommands(t *testing.T) {
 		}
 	}
 	for name, s := range map[string]*Seed{"cpu": seed(t, "cpu"), "cuda": seed(t, "cuda"), "rdna3": seed(t, "rdna3")} {
-		s.NVCC, s.Clang = "", ""
+		s.NVCC, s.ROCm = "", toolchain.ROCm{}
 		want := fault.Environment
 		if name == "cpu" {
 			want = fault.Usage

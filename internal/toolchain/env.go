@@ -38,7 +38,7 @@ func (r ROCm) Settings() Settings {
 		env["HIP_DEVICE_LIB_PATH"] = r.DeviceLibs
 	}
 	if r.CompileOnly {
-		env["HIPFLAGS"] = strings.Join(r.flags(), " ")
+		env["HIPFLAGS"] = strings.Join(r.Flags(), " ")
 	}
 	names := make([]string, 0, len(env))
 	for name := range env {
@@ -63,9 +63,9 @@ func (r ROCm) PrefixPath() []string {
 	return paths
 }
 
-// flags tell a clang that belongs to no ROCm where everything is. A path with a
-// space cannot be passed this way.
-func (r ROCm) flags() []string {
+// Flags tell a clang where everything of r is: of its own accord one that belongs
+// to no ROCm would find nothing. HIPFLAGS cannot pass a path with a space.
+func (r ROCm) Flags() []string {
 	f := []string{"--rocm-path=" + r.Root}
 	if r.DeviceLibs != "" {
 		f = append(f, "--rocm-device-lib-path="+r.DeviceLibs)
