@@ -22,6 +22,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 	"unicode"
 
 	"golang.org/x/term"
@@ -62,7 +63,12 @@ type app struct {
 func Main(embedded fs.FS) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once
+	// A second Ctrl-C ends the process at once. What comes with the first is no
+	// second one: timeout(1) sends a signal to the process and then to its group.
+	context.AfterFunc(ctx, func() {
+		time.Sleep(time.Second)
+		stop()
+	})
 	return Run(ctx, embedded, Streams{os.Stdin, os.Stdout, os.Stderr}, os.Args[1:])
 }
 

@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -119,4 +122,37 @@ func waitFor(t *testing.T, dir, prefix string) {
 		time.Sleep(25 * time.Millisecond)
 	}
 	t.Errorf("no %s* appeared in %s", prefix, dir)
+}
+
+// timeout(1) sends its signal twice at once: to the process, then to its group.
+// That is one interruption, after which nothing is left behind.
+func TestSignalTwice(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("there are no such signals")
+	}
+	program, err := exec.LookPath("dot4fa") // of testscript: this binary
+	if err != nil {
+		t.Fatal(err)
+	}
+	work := t.TempDir()
+	var stderr bytes.Buffer
+	cmd := exec.Command(program, "bench", "--make-model", filepath.Join(work, "m.gguf"), "--layers-like", "llama3-70b", "--layers", "1024")
+	cmd.Stderr = &stderr
+	cmd.Env = append(os.Environ(), "TMPDIR="+work) // where the file is until it is whole
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, work, ".m.gguf")
+	for range 2 {
+		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 130 || !strings.Contains(stderr.String(), "error: interrupted") {
+		t.Errorf("%v, stderr:\n%s", err, stderr.String())
+	}
+	if left, _ := os.ReadDir(work); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
 }

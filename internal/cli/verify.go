@@ -154,8 +154,11 @@ func (f *verifyFlags) check() error {
 			return usage("for example --ctx 512,2048", "--ctx must be at least 128, not %d", n)
 		}
 	}
-	if len(f.o.Ctxs) == 0 || f.o.Chunks < 1 || f.o.Chunks > 1<<16 || f.o.Bins < 1 || f.o.Bins > 64 || f.o.Threads < 0 {
+	if len(f.o.Ctxs) == 0 || f.o.Chunks < 1 || f.o.Chunks > 1<<16 || f.o.Bins < 1 || f.o.Bins > 64 {
 		return usage("leave them out for the defaults", "--chunks must be 1 to 65536, --bins 1 to 64")
+	}
+	if f.o.Threads < 0 {
+		return usage("leave it out for llama.cpp's own choice", "--threads is %d", f.o.Threads)
 	}
 	slices.Sort(f.o.Ctxs)
 	f.o.Ctxs = slices.Compact(f.o.Ctxs)
