@@ -143,14 +143,19 @@ func TestSignalTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitFor(t, work, ".m.gguf")
-	for range 2 {
-		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-			t.Error(err)
+	ended := make(chan error)
+	go func() { ended <- cmd.Wait() }()
+	var why error
+	for waiting := true; waiting; {
+		_ = cmd.Process.Signal(syscall.SIGTERM) // until it has ended
+		select {
+		case why = <-ended:
+			waiting = false
+		case <-time.After(100 * time.Microsecond):
 		}
-		time.Sleep(5 * time.Millisecond)
 	}
-	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 130 || !strings.Contains(stderr.String(), "error: interrupted") {
-		t.Errorf("%v, stderr:\n%s", err, stderr.String())
+	if cmd.ProcessState.ExitCode() != 130 || !strings.Contains(stderr.String(), "error: interrupted") {
+		t.Errorf("%v, stderr:\n%s", why, stderr.String())
 	}
 	if left, _ := os.ReadDir(work); len(left) > 0 {
 		t.Errorf("left behind: %v", left)

@@ -46,6 +46,8 @@ func ReadInfo(dir string) (*Info, error) {
 		return nil, fault.New(fault.VerifyFailed, "it cannot be read: %w", err).At("%s", at).Hintf("get the release again")
 	}
 	switch {
+	case info.Tool == "":
+		return nil, fault.New(fault.VerifyFailed, "it does not say which dot4fa made it").At("%s", at).Hintf("get the release again")
 	case info.Format != format:
 		return nil, fault.New(fault.VerifyFailed, "format %d, this dot4fa knows %d", info.Format, format).At("%s", at).Hintf("use the dot4fa that made it: %s", info.Tool)
 	case !gitobj.IsID(info.Base.Commit) || !gitobj.IsID(info.Base.Tree) || !gitobj.IsID(info.Tip.Tree):
