@@ -2,9 +2,10 @@ package verify
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
+
+	"dot4fa/internal/fault"
 )
 
 // About is what was built, and by what.
@@ -55,10 +56,10 @@ func Load(dir string) (*Report, error) {
 func Parse(data []byte) (*Report, error) {
 	r := &Report{}
 	if err := json.Unmarshal(data, r); err != nil {
-		return nil, fmt.Errorf("the stored verification is damaged: %w", err)
+		return nil, fault.New(fault.Failure, "the stored verification is damaged: %w", err).Hintf("make it again: dot4fa verify")
 	}
 	if r.Format != 1 {
-		return nil, fmt.Errorf("the stored verification has format %d, not 1", r.Format)
+		return nil, fault.New(fault.Failure, "the stored verification has format %d, not 1", r.Format).Hintf("make it again: dot4fa verify")
 	}
 	return r, nil
 }
