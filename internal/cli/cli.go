@@ -62,7 +62,6 @@ type app struct {
 // exit code. embedded holds kernels/, patches/, recipes/ and templates/.
 func Main(embedded fs.FS) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	// A second Ctrl-C ends the process at once. What comes with the first is no
 	// second one: timeout(1) sends a signal to the process and then to its group.
 	context.AfterFunc(ctx, func() {
