@@ -1,8 +1,11 @@
-// Copies from global to shared memory that go on beside the thread (cp.async). They land when the thread waits for them and
-// not before, so that a missing wait shows; reading past a buffer shows when a copy is begun.
+// Copies from global to shared memory that go on beside the thread (cp.async). On a GPU one may land at any time between its
+// begin and the wait for it. Here it spoils its destination when it is begun, so that overwriting what others still read is a
+// race and reading too early gives NaN, and lands when the thread waits for it and not before, so that a missing wait shows.
+// Reading past a buffer shows when a copy is begun.
 
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -29,6 +32,9 @@ HOSTRUN_RAW inline std::vector<std::vector<copy_under_way>> & own_copies() {
 static inline void copy_async(void * to, const void * from, int n) {
     copy_under_way c{to, n, {}};
     memcpy(c.bytes, from, n);
+    unsigned char spoilt[sizeof(c.bytes)];
+    std::fill_n(spoilt, sizeof(spoilt), (unsigned char) 0xff);
+    memcpy(to, spoilt, n);
     own_copies().back().push_back(c);
 }
 
