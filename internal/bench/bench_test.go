@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"dot4fa/internal/fault"
+	"dot4fa/internal/page"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -237,7 +238,7 @@ func TestTargets(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, x := range targets {
-		got[x.Over+" "+thousands(x.NK)+" "+thousands(x.NQ)] = x
+		got[x.Over+" "+page.Thousands(x.NK)+" "+page.Thousands(x.NQ)] = x
 	}
 	for key, want := range map[string]struct {
 		ratio float64

@@ -179,7 +179,7 @@ func (r *Result) timeRows(h Shape, v string) [][]string {
 		if !row.has(h) || row.V != v || slices.ContainsFunc(r.Rows[:i], func(o Row) bool { return o.Shape() == row.Shape() && o.V == v }) {
 			continue
 		}
-		line := []string{thousands(row.NK), strconv.Itoa(row.NQ), micros(row.US), row.spreadText()}
+		line := []string{page.Thousands(row.NK), strconv.Itoa(row.NQ), micros(row.US), row.spreadText()}
 		for _, b := range baselines(v) {
 			at := slices.IndexFunc(r.Rows, func(o Row) bool { return o.Shape() == row.Shape() && o.V == v && o.Baseline == b.String() })
 			if at < 0 {
@@ -225,19 +225,11 @@ func micros(v float64) string {
 	case v == 0:
 		return "–"
 	case v >= 1000:
-		return thousands(int(v + 0.5))
+		return page.Thousands(int(v + 0.5))
 	case v >= 100:
 		return fmt.Sprintf("%.0f", v)
 	case v >= 10:
 		return fmt.Sprintf("%.1f", v)
 	}
 	return fmt.Sprintf("%.2f", v)
-}
-
-func thousands(n int) string {
-	s := strconv.Itoa(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }

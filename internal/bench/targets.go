@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"dot4fa/internal/fault"
+	"dot4fa/internal/page"
 )
 
 // goal is one of the project's targets: on D=256, 4 KV heads, GQA 6, packed16/q4_0, the
@@ -111,7 +112,7 @@ func targetRows(targets []Target) [][]string {
 		} else if t.Apart != "" {
 			verdict += "; against " + t.Apart
 		}
-		rows = append(rows, []string{strconv.Itoa(t.NQ), thousands(t.NK), t.Over, strconv.FormatFloat(t.Max, 'g', -1, 64) + " ×", micros(t.US), micros(t.Other), measured, verdict})
+		rows = append(rows, []string{strconv.Itoa(t.NQ), page.Thousands(t.NK), t.Over, strconv.FormatFloat(t.Max, 'g', -1, 64) + " ×", micros(t.US), micros(t.Other), measured, verdict})
 	}
 	return rows
 }

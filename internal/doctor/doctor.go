@@ -5,6 +5,7 @@ package doctor
 
 import (
 	"context"
+	"dot4fa/internal/page"
 	"fmt"
 	"path"
 
@@ -92,12 +93,12 @@ func judgeRoom(l *finding.List, o Options) {
 	need := room[o.Recipe.Backend]
 	switch free := o.Machine.FreeBytes(o.Work); {
 	case free < 0:
-		l.Warn("disk", fmt.Sprintf("the space left for %s is not known; a build may take %s", o.Work, gib(need<<20)))
+		l.Warn("disk", fmt.Sprintf("the space left for %s is not known; a build may take %s", o.Work, page.GiB(need<<20)))
 	case free>>20 < need:
-		l.Fail("disk", fmt.Sprintf("%s left for %s; a build may take %s", gib(free), o.Work, gib(need<<20)),
+		l.Fail("disk", fmt.Sprintf("%s left for %s; a build may take %s", page.GiB(free), o.Work, page.GiB(need<<20)),
 			"dot4fa build --work /another/disk/"+path.Base(o.Work))
 	default:
-		l.OK("disk", fmt.Sprintf("%s left for %s", gib(free), o.Work))
+		l.OK("disk", fmt.Sprintf("%s left for %s", page.GiB(free), o.Work))
 	}
 	switch j := o.Jobs; {
 	case j.Fit == 0:
@@ -108,5 +109,3 @@ func judgeRoom(l *finding.List, o Options) {
 		l.OK("memory", j.String())
 	}
 }
-
-func gib(bytes int64) string { return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30)) }

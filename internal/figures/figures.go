@@ -215,7 +215,7 @@ func logged(repo fs.FS) (string, error) {
 		if c.Use.Unified {
 			slots += " unified"
 		}
-		rows = append(rows, []string{c.Model, slots, thousands(c.Ctx), c.Pair, vram.MiB(c.K), fmt.Sprintf("%.2f", c.Log.K), vram.MiB(c.V), fmt.Sprintf("%.2f", c.Log.V),
+		rows = append(rows, []string{c.Model, slots, page.Thousands(c.Ctx), c.Pair, vram.MiB(c.K), fmt.Sprintf("%.2f", c.Log.K), vram.MiB(c.V), fmt.Sprintf("%.2f", c.Log.V),
 			vram.MiB(c.State), fmt.Sprintf("%.2f", c.Log.State)})
 	}
 	return fmt.Sprintf("%d of %d comparisons are equal to the rounding of the log; those at a depth of 8,192 and more with the default batch, MiB:\n\n%s\n", equal, len(list),
@@ -235,7 +235,7 @@ func memory(fs.FS) (string, error) {
 	}
 	var rows [][]string
 	for _, c := range rep.Contexts {
-		row := []string{thousands(c.Ctx)}
+		row := []string{page.Thousands(c.Ctx)}
 		for _, z := range c.Sizes {
 			row = append(row, vram.MiB(z.Total))
 		}
@@ -285,7 +285,7 @@ func calls(list []bench.Row) [][]string {
 		if !canonical(r) || r.Baseline != "q8_0/q4_0" {
 			continue
 		}
-		row := []string{thousands(r.NK), fmt.Sprint(r.NQ), us(r.US), us(r.BaseUS), fmt.Sprintf("%.2f", r.Ratio()), "–", "–"}
+		row := []string{page.Thousands(r.NK), fmt.Sprint(r.NQ), us(r.US), us(r.BaseUS), fmt.Sprintf("%.2f", r.Ratio()), "–", "–"}
 		i := slices.IndexFunc(list, func(o bench.Row) bool { return o.Shape() == r.Shape() && o.V == r.V && o.Baseline == "f16/f16" })
 		if i >= 0 {
 			row[5], row[6] = us(list[i].BaseUS), fmt.Sprintf("%.2f", list[i].Ratio())
@@ -303,13 +303,5 @@ func us(v float64) string {
 	case v < 100:
 		return fmt.Sprintf("%.1f", v)
 	}
-	return thousands(int(v + 0.5))
-}
-
-func thousands(n int) string {
-	s := fmt.Sprint(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
+	return page.Thousands(int(v + 0.5))
 }

@@ -15,6 +15,7 @@ import (
 
 	"dot4fa/internal/fault"
 	"dot4fa/internal/hostrun"
+	"dot4fa/internal/page"
 	"dot4fa/internal/recipe"
 	"dot4fa/internal/shell"
 	"dot4fa/internal/syntax"
@@ -122,7 +123,7 @@ func (r *Run) testExport(ctx context.Context, b *Bump) (string, error) {
 	if !checked.Ours {
 		return "", fault.New(fault.VerifyFailed, "the export is not the same when it is made again")
 	}
-	return fmt.Sprintf("a series of %s, tip tree %.10s", plural(len(info.Patches), "member"), info.Tip.Tree), nil
+	return fmt.Sprintf("a series of %s, tip tree %.10s", page.Plural(len(info.Patches), "member"), info.Tip.Tree), nil
 }
 
 // testKernels runs the recipe's kernels on the CPU.
@@ -148,7 +149,7 @@ func (r *Run) testKernels(ctx context.Context, _ *Bump) (string, error) {
 		cases += c.Cases
 		worst = max(worst, c.Worst)
 	}
-	return fmt.Sprintf("%d routes, %s, worst NMSE %.1e", len(done), plural(cases, "case"), worst), nil
+	return fmt.Sprintf("%d routes, %s, worst NMSE %.1e", len(done), page.Plural(cases, "case"), worst), nil
 }
 
 // goPackages are the packages whose tests ask a real upstream, when there is one.

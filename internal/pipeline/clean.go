@@ -10,6 +10,7 @@ import (
 	"dot4fa/internal/build"
 	"dot4fa/internal/fault"
 	"dot4fa/internal/lock"
+	"dot4fa/internal/page"
 	"dot4fa/internal/series"
 )
 
@@ -121,7 +122,7 @@ func (r *Run) onlyOurs(ctx context.Context) error {
 	const shown = 10
 	more := ""
 	if n := len(list) - shown; n > 0 {
-		list, more = list[:shown], "\n  and "+plural(n, "more file")
+		list, more = list[:shown], "\n  and "+page.Plural(n, "more file")
 	}
 	return fault.New(fault.EditFails, "the work tree holds what dot4fa did not make, nothing was removed\n  %s%s", strings.Join(list, "\n  "), more).
 		At("%s", r.Work).Hintf("move these files away, or remove the directory yourself")

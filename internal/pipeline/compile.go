@@ -12,6 +12,7 @@ import (
 
 	"dot4fa/internal/build"
 	"dot4fa/internal/lock"
+	"dot4fa/internal/page"
 	"dot4fa/internal/recipe"
 	"dot4fa/internal/shell"
 	"dot4fa/internal/toolchain"
@@ -107,7 +108,7 @@ func (r *Run) build(ctx context.Context, d *Done, o BuildOptions) error {
 			return "", err
 		}
 		return fmt.Sprintf("%s compiled, %d linked, %s in dot4fa's files, %s, log %s",
-			plural(done.Units, "unit"), done.Linked, plural(ours, "warning"), jobs, done.Log), nil
+			page.Plural(done.Units, "unit"), done.Linked, page.Plural(ours, "warning"), jobs, done.Log), nil
 	})
 	if err != nil {
 		return err

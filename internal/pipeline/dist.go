@@ -15,6 +15,7 @@ import (
 	"dot4fa/internal/fault"
 	"dot4fa/internal/lock"
 	"dot4fa/internal/output"
+	"dot4fa/internal/page"
 )
 
 // DistOptions say what Dist makes.
@@ -72,7 +73,7 @@ func (r *Run) asRecorded(ctx context.Context, _ *Done) error {
 		return s.Err()
 	}
 	return fault.New(fault.EditFails, "%s of upstream's changed by hand, which lock and SBOM would not know: %s",
-		plural(len(s.Changed), "file"), strings.Join(s.Changed[:min(len(s.Changed), 5)], ", ")).At("%s", r.Work).
+		page.Plural(len(s.Changed), "file"), strings.Join(s.Changed[:min(len(s.Changed), 5)], ", ")).At("%s", r.Work).
 		Hintf("make each change an edit under patches/, and build in another --work directory")
 }
 

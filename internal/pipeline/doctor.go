@@ -10,6 +10,7 @@ import (
 	"dot4fa/internal/fault"
 	"dot4fa/internal/finding"
 	"dot4fa/internal/gpu"
+	"dot4fa/internal/page"
 	"dot4fa/internal/recipe"
 	"dot4fa/internal/series"
 )
@@ -93,7 +94,7 @@ func (r *Run) judgeTree(ctx context.Context, l *finding.List) {
 	case s.State == string(series.Partial):
 		l.Warn(check, r.Work+" holds only a part of the edits: a run was interrupted", r.Command("apply").String())
 	case len(s.Changed) > 0:
-		l.Warn(check, fmt.Sprintf("%s: %s of upstream's changed by hand, and built as found: %s", r.Work, plural(len(s.Changed), "file"), s.Changed[0]),
+		l.Warn(check, fmt.Sprintf("%s: %s of upstream's changed by hand, and built as found: %s", r.Work, page.Plural(len(s.Changed), "file"), s.Changed[0]),
 			r.Command("status").String(), r.Command("clean").String())
 	case len(s.Missing) == 0 && s.Configured:
 		l.OK(check, r.Work+" is built")

@@ -11,6 +11,7 @@ import (
 
 	"dot4fa/internal/fault"
 	"dot4fa/internal/loader"
+	"dot4fa/internal/page"
 	"dot4fa/internal/progress"
 	"dot4fa/internal/recipe"
 )
@@ -41,7 +42,7 @@ func (r *Run) libraries(ctx context.Context, d *Done) error {
 		return fault.New(fault.VerifyFailed, "what was built will not start\n    %s", strings.Join(report.Problems, "\n    ")).
 			Hintf("name one ROCm with --toolchain, dot4fa clean --build, and build again; dot4fa doctor shows which are there")
 	}
-	what := fmt.Sprintf("all %d of %s found", len(report.Libraries), plural(len(d.Programs), "program"))
+	what := fmt.Sprintf("all %d of %s found", len(report.Libraries), page.Plural(len(d.Programs), "program"))
 	if len(report.FromRoot) > 0 {
 		what += fmt.Sprintf(", %s from %s", strings.Join(report.FromRoot, " "), root)
 	}

@@ -11,7 +11,6 @@ package pipeline
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"net/url"
@@ -237,12 +236,4 @@ func environment(err error, at, what string) error {
 		hint = "make it writable, or name another directory with --work"
 	}
 	return fault.New(fault.Environment, "%s: %w", what, err).At("%s", at).Hintf("%s", hint)
-}
-
-// plural is n and what it counts.
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

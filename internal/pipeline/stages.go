@@ -9,6 +9,7 @@ import (
 	"dot4fa/internal/build"
 	"dot4fa/internal/fault"
 	"dot4fa/internal/loader"
+	"dot4fa/internal/page"
 	"dot4fa/internal/progress"
 	"dot4fa/internal/series"
 )
@@ -137,7 +138,7 @@ func (r *Run) Unapply(ctx context.Context) (*Done, error) {
 		if err := r.recordUnapplied(l); err != nil || change.Empty() {
 			return "", err
 		}
-		return fmt.Sprintf("%s restored, %s removed", plural(len(change.Restored), "file"), plural(len(change.Removed), "rendered file")), nil
+		return fmt.Sprintf("%s restored, %s removed", page.Plural(len(change.Restored), "file"), page.Plural(len(change.Removed), "rendered file")), nil
 	})
 }
 
@@ -184,7 +185,7 @@ func (r *Run) fetch(ctx context.Context, d *Done) error {
 		if s.Commit == "" {
 			what = "llama.cpp from " + r.from()
 		}
-		return fmt.Sprintf("%s, %s", what, plural(len(files), "file")), nil
+		return fmt.Sprintf("%s, %s", what, page.Plural(len(files), "file")), nil
 	})
 }
 
@@ -243,7 +244,7 @@ func (r *Run) remark(ctx context.Context, _ *Done) error {
 	if len(changed) > 5 {
 		list += ", …"
 	}
-	r.Report.Say("dot4fa: note: %s of upstream's %s changed by hand and built as found: %s", plural(len(changed), "file"), is, list)
+	r.Report.Say("dot4fa: note: %s of upstream's %s changed by hand and built as found: %s", page.Plural(len(changed), "file"), is, list)
 	return nil
 }
 
@@ -262,11 +263,11 @@ func (r *Run) change(ctx context.Context, d *Done, plan *series.Plan, files []se
 		what string
 	}{{len(change.Written), "written"}, {len(change.Restored), "restored"}, {len(change.Removed), "removed"}} {
 		if p.n > 0 {
-			parts = append(parts, plural(p.n, "file")+" "+p.what)
+			parts = append(parts, page.Plural(p.n, "file")+" "+p.what)
 		}
 	}
 	if plan != nil {
-		parts = append(parts, plural(len(plan.Results), "edit"))
+		parts = append(parts, page.Plural(len(plan.Results), "edit"))
 	}
 	return strings.Join(parts, ", "), nil
 }

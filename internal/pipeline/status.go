@@ -9,6 +9,7 @@ import (
 
 	"dot4fa/internal/build"
 	"dot4fa/internal/fault"
+	"dot4fa/internal/page"
 	"dot4fa/internal/series"
 )
 
@@ -48,7 +49,7 @@ func (s *Status) Err() error {
 				n++
 			}
 		}
-		return fault.New(fault.EditFails, "%s changed by hand where dot4fa makes its edits", plural(n, "file")).At("%s", s.Work).
+		return fault.New(fault.EditFails, "%s changed by hand where dot4fa makes its edits", page.Plural(n, "file")).At("%s", s.Work).
 			Hintf("keep a change by making it an edit under patches/; then move the file away and fetch it again, or use another --work directory")
 	}
 	return nil

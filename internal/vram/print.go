@@ -15,8 +15,6 @@ func MiB(n int64) string {
 	return strings.TrimSuffix(s, ".00")
 }
 
-func gib(n int64) string { return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30)) }
-
 // Print writes the report as text.
 func (r *Report) Print(w io.Writer) error {
 	m := r.Model
@@ -40,15 +38,15 @@ func (r *Report) Print(w io.Writer) error {
 		fmt.Fprintf(w, "  %d layers with %s: %s\n", n, kind, what)
 	}
 	if m.RecurrentLayers > 0 {
-		fmt.Fprintf(w, "  %d recurrent layers: %s MiB of state for %s, whatever the cache types\n", m.RecurrentLayers, MiB(r.State), plural(r.Use.Parallel, "sequence"))
+		fmt.Fprintf(w, "  %d recurrent layers: %s MiB of state for %s, whatever the cache types\n", m.RecurrentLayers, MiB(r.State), page.Plural(r.Use.Parallel, "sequence"))
 	}
-	fmt.Fprintf(w, "\nMiB of KV cache, %s%s\n", plural(r.Use.Parallel, "slot"), map[bool]string{true: " that share the cells"}[r.Use.Unified])
+	fmt.Fprintf(w, "\nMiB of KV cache, %s%s\n", page.Plural(r.Use.Parallel, "slot"), map[bool]string{true: " that share the cells"}[r.Use.Unified])
 	if err := r.table(w); err != nil {
 		return err
 	}
 	if b := r.Budget; b != nil {
-		fmt.Fprintf(w, "\n%s card − %s weights − %s reserve%s = %s for the cache\n", gib(b.Card), weights(b.Weights), gib(b.Reserve),
-			map[bool]string{true: " − " + gib(b.Draft) + " draft weights"}[b.Draft > 0], gib(b.Free))
+		fmt.Fprintf(w, "\n%s card − %s weights − %s reserve%s = %s for the cache\n", page.GiB(b.Card), weights(b.Weights), page.GiB(b.Reserve),
+			map[bool]string{true: " − " + page.GiB(b.Draft) + " draft weights"}[b.Draft > 0], page.GiB(b.Free))
 		for _, l := range b.Largest {
 			note := ""
 			switch {
@@ -66,18 +64,11 @@ func (r *Report) Print(w io.Writer) error {
 	return nil
 }
 
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
 func weights(n int64) string {
 	if n == 0 {
 		return "unknown"
 	}
-	return gib(n)
+	return page.GiB(n)
 }
 
 func (r *Report) table(w io.Writer) error {
@@ -137,5 +128,5 @@ func (r *Report) SVG() []byte {
 		p.Horizontal = []plot.Level{{Name: "left on the card", Y: float64(r.Budget.Free-r.State) / (1 << 30)}}
 	}
 	return plot.Chart{Title: "KV cache of " + r.Model.Arch, Panels: []plot.Panel{p},
-		Note: fmt.Sprintf("%d of %d layers keep K and V, %s", r.Model.Attention+r.Model.WindowLayers, r.Model.Blocks, plural(r.Use.Parallel, "slot"))}.SVG()
+		Note: fmt.Sprintf("%d of %d layers keep K and V, %s", r.Model.Attention+r.Model.WindowLayers, r.Model.Blocks, page.Plural(r.Use.Parallel, "slot"))}.SVG()
 }
