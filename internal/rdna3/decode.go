@@ -108,6 +108,27 @@ func (l *line) dest(t typ) (operand, error) {
 	return o, err
 }
 
+// registers reads a vector destination and n sources of one type, which are all the operands.
+func (l *line) registers(in *inst, n int, t typ) (err error) {
+	if err = l.want(n + 1); err != nil {
+		return err
+	}
+	if in.dst, err = l.dest(t); err != nil {
+		return err
+	}
+	return l.sources(in, n, t)
+}
+
+// sources reads the n operands after the first.
+func (l *line) sources(in *inst, n int, t typ) (err error) {
+	for i := range n {
+		if in.src[i], err = l.source(i+1, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // mask parses argument i as a scalar register that holds a bit for each lane.
 func (l *line) mask(i int) (int, error) {
 	o, err := parseOperand(l.args[i], b32)

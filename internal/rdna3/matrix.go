@@ -14,17 +14,9 @@ func (l *line) dotInt(width int) (inst, error) {
 	}
 	delete(l.mods, "neg_lo") // not a negation here
 	_, clamp := l.mods["clamp"]
-	err := l.want(4)
+	err := l.registers(&in, 3, b32)
 	if err != nil {
 		return in, err
-	}
-	if in.dst, err = l.dest(b32); err != nil {
-		return in, err
-	}
-	for i := range 3 {
-		if in.src[i], err = l.source(i+1, b32); err != nil {
-			return in, err
-		}
 	}
 	switch {
 	case width == 8 && signs[0] && signs[1] && !clamp:
@@ -112,17 +104,9 @@ func integerElement(r *[8]uint32, k, width int, s bool) float64 {
 // The products of a sum are exact here and rounded once; the guide does not say how the hardware rounds.
 func (l *line) wmma(kind wmmaKind) (inst, error) {
 	in := inst{class: WMMA}
-	err := l.want(4)
+	err := l.registers(&in, 3, b32)
 	if err != nil {
 		return in, err
-	}
-	if in.dst, err = l.dest(b32); err != nil {
-		return in, err
-	}
-	for i := range 3 {
-		if in.src[i], err = l.source(i+1, b32); err != nil {
-			return in, err
-		}
 	}
 	if in.dst.width != 8 || in.src[0].kind != vgpr || in.src[1].kind != vgpr || in.src[0].width != kind.a || in.src[1].width != kind.a ||
 		in.src[2].kind == vgpr && in.src[2].width != 8 || in.src[2].kind == sgpr {

@@ -189,17 +189,9 @@ func runSharedStore2(w *wave, in *inst) {
 // times 4, modulo the wave; lanes that do not run hold 0.
 func (l *line) lanePermute(send bool) (inst, error) {
 	in := inst{class: LDS}
-	err := l.want(3)
+	err := l.registers(&in, 2, b32)
 	if err != nil {
 		return in, err
-	}
-	if in.dst, err = l.dest(b32); err != nil {
-		return in, err
-	}
-	for i := range 2 {
-		if in.src[i], err = l.source(i+1, b32); err != nil {
-			return in, err
-		}
 	}
 	offset, err := l.number("offset")
 	if err != nil {

@@ -71,10 +71,8 @@ func (l *line) choose(t typ) (inst, error) {
 	if in.dst, err = l.dest(t); err != nil {
 		return in, err
 	}
-	for i := range 2 {
-		if in.src[i], err = l.source(i+1, t); err != nil {
-			return in, err
-		}
+	if err = l.sources(&in, 2, t); err != nil {
+		return in, err
 	}
 	if in.src[2], err = l.source(3, b32); err != nil {
 		return in, err
@@ -174,10 +172,8 @@ func (l *line) readLane() (inst, error) {
 	if in.sdst, err = l.mask(0); err != nil {
 		return in, err
 	}
-	for i := range 2 {
-		if in.src[i], err = l.source(i+1, b32); err != nil {
-			return in, err
-		}
+	if err = l.sources(&in, 2, b32); err != nil {
+		return in, err
 	}
 	in.run = func(w *wave, in *inst) { w.write(in.sdst, w.vector(in, 0)[w.read(&in.src[1])&31]) }
 	return in, nil
@@ -185,17 +181,9 @@ func (l *line) readLane() (inst, error) {
 
 func (l *line) writeLane() (inst, error) {
 	in := inst{class: VALU}
-	err := l.want(3)
+	err := l.registers(&in, 2, b32)
 	if err != nil {
 		return in, err
-	}
-	if in.dst, err = l.dest(b32); err != nil {
-		return in, err
-	}
-	for i := range 2 {
-		if in.src[i], err = l.source(i+1, b32); err != nil {
-			return in, err
-		}
 	}
 	in.run = func(w *wave, in *inst) { w.v[in.dst.reg][w.read(&in.src[1])&31] = w.read(&in.src[0]) }
 	return in, nil
@@ -205,17 +193,9 @@ func (l *line) writeLane() (inst, error) {
 // of the other row; two scalars hold four bits of choice for each lane of a row.
 func (l *line) permlane() (inst, error) {
 	in := inst{class: VALU}
-	err := l.want(4)
+	err := l.registers(&in, 3, b32)
 	if err != nil {
 		return in, err
-	}
-	if in.dst, err = l.dest(b32); err != nil {
-		return in, err
-	}
-	for i := range 3 {
-		if in.src[i], err = l.source(i+1, b32); err != nil {
-			return in, err
-		}
 	}
 	cross := 0
 	if l.op == "v_permlanex16_b32" {
