@@ -2,7 +2,6 @@ package hostrun
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -22,34 +21,14 @@ func TestPackKernelEqualsVectors(t *testing.T) {
 	for _, blocks := range []int{1, 3, 8} { // blocks in a row
 		for _, kind := range []string{"f32", "f16"} {
 			for mode := packed16.Absmax; mode <= packed16.MSE; mode++ {
-				var src, payload, scales bytes.Buffer
-				tokens := (len(vectors) + blocks - 1) / blocks
-				for i := range tokens * blocks {
-					v := vectors[i%len(vectors)]
-					want := v.Want[mode]
-					for j, x := range v.X {
-						if kind == "f16" {
-							h := packed16.ToF16(x)
-							v.X[j] = h.Float32()
-							binary.Write(&src, binary.LittleEndian, uint16(h))
-						} else {
-							binary.Write(&src, binary.LittleEndian, x)
-						}
-					}
-					if kind == "f16" { // what rounding to f16 made of the vector
-						q, s := packed16.QuantizeBlock(&v.X, mode)
-						want = packed16.Quantized{Scale: s, Words: packed16.Words(&q)}
-					}
-					binary.Write(&payload, binary.LittleEndian, want.Words)
-					binary.Write(&scales, binary.LittleEndian, uint16(want.Scale))
-				}
-				got := pack(t, p, fmt.Sprintf("pack type=%s mode=%d blocks=%d tokens=%d", kind, mode, blocks, tokens), src.Bytes())
-				for i := range tokens * blocks {
+				rows := packed16.InRows(vectors, kind == "f16", mode, blocks)
+				got := pack(t, p, fmt.Sprintf("pack type=%s mode=%d blocks=%d tokens=%d", kind, mode, blocks, rows.Count), rows.Source)
+				for i := range rows.Count * blocks {
 					name := vectors[i%len(vectors)].Name
-					if want := payload.Bytes()[32*i : 32*i+32]; !bytes.Equal(got.payload[32*i:32*i+32], want) {
+					if want := rows.Payload[32*i : 32*i+32]; !bytes.Equal(got.payload[32*i:32*i+32], want) {
 						t.Errorf("%s, %s, %v, %d blocks in a row: payload % x, want % x", name, kind, mode, blocks, got.payload[32*i:32*i+32], want)
 					}
-					if want := scales.Bytes()[2*i : 2*i+2]; !bytes.Equal(got.scales[2*i:2*i+2], want) {
+					if want := rows.Scales[2*i : 2*i+2]; !bytes.Equal(got.scales[2*i:2*i+2], want) {
 						t.Errorf("%s, %s, %v, %d blocks in a row: scale % x, want % x", name, kind, mode, blocks, got.scales[2*i:2*i+2], want)
 					}
 				}

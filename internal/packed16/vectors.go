@@ -2,6 +2,7 @@ package packed16
 
 import (
 	_ "embed"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"strconv"
@@ -42,6 +43,40 @@ func Vectors() ([]Vector, error) {
 		all = append(all, v)
 	}
 	return all, nil
+}
+
+// Rows is a matrix made of vectors, row after row, and what packing it gives.
+type Rows struct {
+	Blocks, Count           int    // blocks of a row, rows
+	Source, Payload, Scales []byte // little-endian; of a block 32 bytes of payload and 2 of scale
+}
+
+// InRows puts the vectors into rows of some blocks, the first vectors again at the end where the last row
+// has room, as f16 values if half, else as f32.
+func InRows(vectors []Vector, half bool, mode Mode, blocks int) Rows {
+	r := Rows{Blocks: blocks, Count: (len(vectors) + blocks - 1) / blocks}
+	for i := range r.Count * blocks {
+		v := vectors[i%len(vectors)]
+		want := v.Want[mode]
+		for j, x := range v.X {
+			if half {
+				h := ToF16(x)
+				v.X[j] = h.Float32()
+				r.Source = binary.LittleEndian.AppendUint16(r.Source, uint16(h))
+			} else {
+				r.Source = binary.LittleEndian.AppendUint32(r.Source, math.Float32bits(x))
+			}
+		}
+		if half { // what rounding to f16 made of the vector
+			q, s := QuantizeBlock(&v.X, mode)
+			want = Quantized{Scale: s, Words: Words(&q)}
+		}
+		for _, w := range want.Words {
+			r.Payload = binary.LittleEndian.AppendUint32(r.Payload, w)
+		}
+		r.Scales = binary.LittleEndian.AppendUint16(r.Scales, uint16(want.Scale))
+	}
+	return r
 }
 
 func parseVector(fields []string) (v Vector, err error) {

@@ -3,7 +3,6 @@ package selfcheck
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -31,29 +30,9 @@ func pack(ctx context.Context, p *hostrun.Program, kind string, mode packed16.Mo
 		return err
 	}
 	const blocks = 3 // in a row
-	tokens := (len(vectors) + blocks - 1) / blocks
-	var src, payload, scales bytes.Buffer
-	for i := range tokens * blocks {
-		v := vectors[i%len(vectors)]
-		want := v.Want[mode]
-		for j, x := range v.X {
-			if kind == "f16" {
-				h := packed16.ToF16(x)
-				v.X[j] = h.Float32()
-				binary.Write(&src, binary.LittleEndian, uint16(h))
-			} else {
-				binary.Write(&src, binary.LittleEndian, x)
-			}
-		}
-		if kind == "f16" { // what rounding to f16 made of the vector
-			q, s := packed16.QuantizeBlock(&v.X, mode)
-			want = packed16.Quantized{Scale: s, Words: packed16.Words(&q)}
-		}
-		binary.Write(&payload, binary.LittleEndian, want.Words)
-		binary.Write(&scales, binary.LittleEndian, uint16(want.Scale))
-	}
-	line := fmt.Sprintf("pack type=%s mode=%d blocks=%d tokens=%d", kind, mode, blocks, tokens)
-	r, err := p.Run(ctx, []byte(line+"\n"+hex.EncodeToString(src.Bytes())+"\n"))
+	rows := packed16.InRows(vectors, kind == "f16", mode, blocks)
+	line := fmt.Sprintf("pack type=%s mode=%d blocks=%d tokens=%d", kind, mode, blocks, rows.Count)
+	r, err := p.Run(ctx, []byte(line+"\n"+hex.EncodeToString(rows.Source)+"\n"))
 	if err != nil {
 		return err
 	}
@@ -68,7 +47,7 @@ func pack(ctx context.Context, p *hostrun.Program, kind string, mode packed16.Mo
 		what, got string
 		want      []byte
 		each      int
-	}{{"payload", got.Payload, payload.Bytes(), 32}, {"scale", got.Scales, scales.Bytes(), 2}} {
+	}{{"payload", got.Payload, rows.Payload, 32}, {"scale", got.Scales, rows.Scales, 2}} {
 		have, err := hex.DecodeString(c.got)
 		if err != nil || len(have) != len(c.want) {
 			return fault.New(fault.Failure, "the harness printed %d bytes of %s, not %d", len(have), c.what, len(c.want)).At("%s", line)
