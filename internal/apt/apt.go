@@ -201,7 +201,8 @@ func (p Package) check(dir string) error {
 	name := filepath.Join(dir, p.File)
 	size, sum, err := Digest(name)
 	if err != nil {
-		return fault.New(fault.Environment, "%s was not downloaded: %w", p.Name, err).At("%s", name)
+		return fault.New(fault.Environment, "%s was not downloaded: %w", p.Name, err).At("%s", name).
+			Hintf("run the same command again, which downloads what is missing")
 	}
 	if size != p.Size || sum != p.SHA256 {
 		return fault.New(fault.VerifyFailed, "%s %s is not what the archive's index says it is", p.Name, p.Version).At("%s", name).

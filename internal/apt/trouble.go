@@ -60,9 +60,10 @@ func (a Suite) diagnose(out string, err error) error {
 	}
 	var exit interface{ ExitCode() int }
 	if !errors.As(err, &exit) {
-		return fault.New(fault.Environment, "apt-get could not start: %w", err)
+		return fault.New(fault.Environment, "apt-get could not start: %w", err).Hintf("check what `command -v apt-get` names and its permissions")
 	}
-	return fault.New(fault.Environment, "apt-get failed for suite %s\n%s", a.Name, strings.Join(said, "\n"))
+	return fault.New(fault.Environment, "apt-get failed for suite %s\n%s", a.Name, strings.Join(said, "\n")).
+		Hintf("if the mirror or its keys are at fault, name others with --mirror and --keyring; packages at hand are taken with --debs")
 }
 
 func tail(text string, n int) string {

@@ -165,14 +165,14 @@ func parseBench(out string, m ModelRun, c vram.Pair) (list []Tokens, commit stri
 		Rate   float64 `json:"avg_ts"`
 	}
 	if err := json.Unmarshal([]byte(out), &rows); err != nil {
-		return nil, "", fault.New(fault.Failure, "llama-bench printed no whole JSON: %w", err)
+		return nil, "", fmt.Errorf("llama-bench printed no whole JSON: %w", err)
 	}
 	for _, row := range rows {
 		if row.K != c.K || row.V != c.V {
-			return nil, "", fault.New(fault.Failure, "llama-bench ran %s/%s when asked for %s", row.K, row.V, c)
+			return nil, "", fmt.Errorf("llama-bench ran %s/%s when asked for %s", row.K, row.V, c)
 		}
 		if row.Rate <= 0 {
-			return nil, "", fault.New(fault.Failure, "llama-bench printed a test without a rate")
+			return nil, "", fmt.Errorf("llama-bench printed a test without a rate")
 		}
 		commit = row.Commit
 		list = append(list, Tokens{Cache: c.String(), Prompt: row.Prompt, Gen: row.Gen, Depth: row.Depth, PerSecond: row.Rate})
@@ -184,7 +184,7 @@ func parseBench(out string, m ModelRun, c vram.Pair) (list []Tokens, commit stri
 		}
 	}
 	if len(list) != want {
-		return list, commit, fault.New(fault.Failure, "llama-bench printed %d of %d tests", len(list), want)
+		return list, commit, fmt.Errorf("llama-bench printed %d of %d tests", len(list), want)
 	}
 	return list, commit, nil
 }

@@ -189,7 +189,8 @@ func (o *Options) lock(ctx context.Context) (unlock func(), err error) {
 		return nil, context.Cause(ctx)
 	}
 	if err != nil || !ok {
-		return nil, fault.New(fault.Environment, "cannot lock: %w", err).At("%s", o.part())
+		return nil, fault.New(fault.Environment, "cannot lock: %w", err).At("%s", o.part()).
+			Hintf("name a directory on a disk of this machine")
 	}
 	return func() { _ = l.Close() }, nil
 }

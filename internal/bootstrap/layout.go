@@ -49,7 +49,8 @@ func unpack(ctx context.Context, dir, debs string, list []apt.Package) (*root, e
 		}
 	}
 	if err := os.Rename(filepath.Join(raw, "usr"), dir); err != nil {
-		return nil, fault.New(fault.Environment, "the packages hold no /usr: %w", err)
+		return nil, fault.New(fault.Environment, "the packages hold no /usr: %w", err).At("%s", raw).
+			Hintf("the packages are not those of Debian that dot4fa asks for: `dot4fa toolchain bootstrap DIR --dry-run` lists them")
 	}
 	if err := os.RemoveAll(raw); err != nil {
 		return nil, fault.Write(err, raw)

@@ -94,7 +94,7 @@ func (o *Options) atHand(ctx context.Context, rec *Record) error {
 			}
 		}
 		if p.Size, p.SHA256, err = apt.Digest(name); err != nil {
-			return fault.New(fault.Environment, "cannot read: %w", err).At("%s", name)
+			return fault.Read(err, name)
 		}
 		rec.Files = append(rec.Files, p)
 	}

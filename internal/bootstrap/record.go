@@ -27,7 +27,7 @@ func Root() (string, error) {
 	}
 	abs, err := filepath.Abs(dir)
 	if err != nil {
-		return "", fault.New(fault.Environment, "cannot find out the current directory: %w", err)
+		return "", fault.Here(err)
 	}
 	if _, err := os.Stat(filepath.Join(abs, "include", "hip", "hip_runtime.h")); err != nil {
 		return "", fault.New(fault.Environment, "$%s names no ROCm: it has no include/hip/hip_runtime.h", Env).At("%s", dir).
@@ -72,7 +72,7 @@ func ReadRecord(dir string) (*Record, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fault.New(fault.Environment, "cannot read: %w", err).At("%s", name)
+		return nil, fault.Read(err, name)
 	}
 	var r Record
 	if err := json.Unmarshal(data, &r); err != nil {

@@ -33,7 +33,8 @@ func (t Tree) Configure(ctx context.Context, cmd shell.Command, fresh bool, repo
 	if fresh {
 		for _, name := range []string{"CMakeCache.txt", "CMakeFiles"} {
 			if err := os.RemoveAll(filepath.Join(t.Dir, name)); err != nil {
-				return "", fault.New(fault.Environment, "cannot clear the old configuration: %w", err)
+				return "", fault.New(fault.Environment, "cannot clear the old configuration: %w", err).At("%s", t.Dir).
+					Hintf("remove the directory by hand and run the command again")
 			}
 		}
 	}
@@ -106,7 +107,7 @@ func failed(ctx context.Context, what string, err error, lines []string, log str
 	}
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {
-		return fault.New(fault.Environment, "%s could not start: %w", what, err)
+		return fault.New(fault.Environment, "%s could not start: %w", what, err).Hintf("dot4fa doctor says which of the tools is missing; log: %s", log)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s failed (%s)", what, exit.ProcessState)
@@ -120,7 +121,7 @@ func failed(ctx context.Context, what string, err error, lines []string, log str
 // oldest ones of its kind.
 func (t Tree) openLog(kind string, cmd shell.Command) (*os.File, error) {
 	if err := os.MkdirAll(t.Logs, 0o755); err != nil {
-		return nil, fault.New(fault.Environment, "cannot write logs: %w", err)
+		return nil, fault.Write(err, t.Logs)
 	}
 	old, _ := filepath.Glob(filepath.Join(t.Logs, kind+"-*.log"))
 	sort.Strings(old)
@@ -130,7 +131,7 @@ func (t Tree) openLog(kind string, cmd shell.Command) (*os.File, error) {
 	name := kind + "-" + time.Now().Format("20060102-150405.000") + ".log"
 	f, err := os.Create(filepath.Join(t.Logs, name))
 	if err != nil {
-		return nil, fault.New(fault.Environment, "cannot write a log: %w", err)
+		return nil, fault.Write(err, t.Logs)
 	}
 	fmt.Fprintf(f, "$ %s\n", cmd)
 	return f, nil

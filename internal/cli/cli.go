@@ -88,7 +88,8 @@ func Run(ctx context.Context, embedded fs.FS, s Streams, args []string) int {
 	err := root.ExecuteContext(ctx)
 	a.report.Clear()
 	if out.err != nil && (err == nil || errors.Is(err, out.err)) {
-		err = fault.New(fault.Failure, "cannot write the result: %w", out.err)
+		err = fault.New(fault.Failure, "cannot write the result: %w", out.err).
+			Hintf("stdout takes no more: check the program or the disk that it goes to")
 	}
 	if err == nil {
 		return fault.OK
@@ -189,8 +190,7 @@ func (a *app) run() (*pipeline.Run, error) {
 	}
 	abs, err := filepath.Abs(work)
 	if err != nil {
-		return nil, fault.New(fault.Environment, "cannot find out the current directory: %w", err).
-			Hintf("change to a directory that exists")
+		return nil, fault.Here(err)
 	}
 	location := a.upstream
 	if location == "" {

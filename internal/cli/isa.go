@@ -73,7 +73,7 @@ is 6.`,
 			}
 			dir, err := os.MkdirTemp("", "dot4fa-isa")
 			if err != nil {
-				return fault.New(fault.Environment, "no temporary directory: %w", err).Hintf("set TMPDIR to a directory that can be written")
+				return fault.Temporary(err)
 			}
 			defer os.RemoveAll(dir)
 			assets, _ := a.assets()

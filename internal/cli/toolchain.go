@@ -52,7 +52,7 @@ kept apart from the system's. An interrupted run goes on where it stopped.`,
 				o.Debs, err = filepath.Abs(o.Debs)
 			}
 			if err != nil {
-				return fault.New(fault.Environment, "cannot find out the current directory: %w", err)
+				return fault.Here(err)
 			}
 			if a.dryRun {
 				return a.printBootstrap(cmd, o)

@@ -154,7 +154,7 @@ func (r Run) Prepare() error {
 func (e *Engine) Failed(err error, r Run) error {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {
-		return fault.New(fault.Environment, "%s could not start: %w", e.Path, err)
+		return fault.New(fault.Environment, "%s could not start: %w", e.Path, err).Hintf("name another engine, or build without a container")
 	}
 	name := filepath.Base(e.Path)
 	switch code := exit.ExitCode(); code {
@@ -167,6 +167,7 @@ func (e *Engine) Failed(err error, r Run) error {
 	case fault.Usage, fault.EditFails, fault.Environment, fault.BuildFailed, fault.VerifyFailed, fault.Interrupted:
 		return fault.New(code, "the build in image %s stopped", r.Image).Hintf("see what it says above; the same command goes on from there")
 	default:
-		return fault.New(fault.Failure, "the build in image %s stopped: %w", r.Image, err)
+		return fault.New(fault.Failure, "the build in image %s stopped: %w", r.Image, err).
+			Hintf("see what it says above; without a word, the memory may have run out: try fewer --jobs")
 	}
 }

@@ -5,6 +5,7 @@ package fault
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"syscall"
 )
 
@@ -57,6 +58,39 @@ func Write(err error, path string) *Error {
 	}
 	return e.Hintf("name a place that can be written, or change its permissions")
 }
+
+// Read is the fault of a file or directory that cannot be read.
+func Read(err error, path string) *Error {
+	var at *fs.PathError
+	if errors.As(err, &at) && at.Path == path {
+		err = at.Err
+	}
+	e := New(Environment, "cannot read: %w", err).At("%s", path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return e.Hintf("check that it is there and that nothing else removes it, and run the command again")
+	case errors.Is(err, fs.ErrPermission):
+		return e.Hintf("change its permissions, or run as a user who may read it")
+	}
+	return e.Hintf("check that it can be read, and run the command again")
+}
+
+// Temporary is the fault of temporary files that cannot be made.
+func Temporary(err error) *Error {
+	e := New(Environment, "no temporary files can be made: %w", err)
+	if errors.Is(err, syscall.ENOSPC) {
+		return e.Hintf("%s", DiskFull)
+	}
+	return e.Hintf("set TMPDIR to a directory that can be written")
+}
+
+// Here is the fault of a current directory that is not there any more.
+func Here(err error) *Error {
+	return New(Environment, "cannot find out the current directory: %w", err).Hintf("change to a directory that exists")
+}
+
+// Ours is what to do next about an error that no use of dot4fa should lead to.
+const Ours = "this is an error of dot4fa itself: report it with the command and what dot4fa version prints"
 
 // DiskFull is what to do next when there is no space.
 const DiskFull = "the disk is full: free some space and run the same command again, which goes on where it stopped"

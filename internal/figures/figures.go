@@ -92,7 +92,7 @@ func verified(repo fs.FS) ([]*verify.Report, error) {
 		}
 		r, err := verify.Parse(data)
 		if err != nil {
-			return nil, fault.New(fault.Failure, "%w", err).At("%s", f)
+			return nil, fault.New(fault.Failure, "%w", err).At("%s", f).Hintf("make it again: dot4fa verify --write %s", f)
 		}
 		if r.Quality == nil || len(r.Quality.Cells) == 0 {
 			return nil, fault.New(fault.Failure, "no quality is stored in it").At("%s", f).Hintf("dot4fa verify --write %s", f)
@@ -199,7 +199,8 @@ func logged(repo fs.FS) (string, error) {
 		vram.Checked
 	}
 	if err := json.Unmarshal(data, &list); err != nil {
-		return "", fault.New(fault.Failure, "the stored comparison is damaged: %w", err).At("%s", file)
+		return "", fault.New(fault.Failure, "the stored comparison is damaged: %w", err).At("%s", file).
+			Hintf("make it again: DOT4FA_VRAM_OUT=FILE go test ./internal/vram")
 	}
 	var rows [][]string
 	equal := 0
@@ -258,7 +259,7 @@ func speed(repo fs.FS) (string, error) {
 		}
 		var r bench.Result
 		if err := json.Unmarshal(data, &r); err != nil {
-			return "", fault.New(fault.Failure, "the stored run is damaged: %w", err).At("%s", f)
+			return "", fault.New(fault.Failure, "the stored run is damaged: %w", err).At("%s", f).Hintf("make it again: dot4fa bench --write %s", f)
 		}
 		if r.Reference != "" {
 			continue

@@ -30,7 +30,7 @@ type Tensor struct {
 func (t Tensor) Bytes() (uint64, error) {
 	n, err := t.Type.bytes(t.Dims)
 	if err != nil {
-		return 0, fault.New(fault.Usage, "tensor %s: %w", t.Name, err)
+		return 0, fault.New(fault.Usage, "tensor %s: %w", t.Name, err).Hintf("a row's length must be a multiple of the type's block")
 	}
 	return n, nil
 }

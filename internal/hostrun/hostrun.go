@@ -18,6 +18,7 @@ import (
 
 	"dot4fa/internal/fault"
 	"dot4fa/internal/machine"
+	"dot4fa/internal/shell"
 	"dot4fa/internal/standin"
 	"dot4fa/internal/toolchain"
 )
@@ -180,7 +181,8 @@ func compiler(ctx context.Context, cxx string, args ...string) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return fault.New(fault.BuildFailed, "%s: %w\n%s", filepath.Base(cxx), err, strings.TrimSpace(text.String()))
+		return fault.New(fault.BuildFailed, "%s: %w\n%s", filepath.Base(cxx), err, strings.TrimSpace(text.String())).
+			Hintf("run it by hand: %s", shell.Command{Path: cxx, Args: args})
 	}
 	return nil
 }
@@ -226,7 +228,8 @@ func (p *Program) Run(ctx context.Context, stdin []byte, args ...string) (*Resul
 	case errors.As(err, &exit) && exit.ExitCode() >= 0:
 		return &Result{Status: exit.ExitCode(), Stdout: out.Bytes(), Stderr: errs.String()}, nil
 	case err != nil:
-		return nil, fault.New(fault.Failure, "%s: %w\n%s", filepath.Base(p.Path), err, errs.String())
+		return nil, fault.New(fault.Failure, "%s: %w\n%s", filepath.Base(p.Path), err, errs.String()).
+			Hintf("try another compiler: $CXX names a clang++")
 	}
 	return &Result{Stdout: out.Bytes(), Stderr: errs.String()}, nil
 }

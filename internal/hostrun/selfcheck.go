@@ -2,10 +2,12 @@ package hostrun
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
 
+	"dot4fa/internal/fault"
 	"dot4fa/internal/recipe"
 )
 
@@ -50,7 +52,7 @@ func SelfCheck(ctx context.Context, r *recipe.Recipe, assets fs.FS, o Options) (
 	}
 	outcomes, err := p.RunCases(ctx, cases, o.Jobs)
 	if err != nil {
-		return nil, err
+		return nil, advise(err)
 	}
 	var done []Checked
 	at := 0
@@ -58,7 +60,7 @@ func SelfCheck(ctx context.Context, r *recipe.Recipe, assets fs.FS, o Options) (
 		sum := Checked{Route: c.route, Cases: len(c.cases)}
 		for range c.cases {
 			if err := cases[at].Judge(outcomes[at]); err != nil {
-				return nil, err
+				return nil, advise(err)
 			}
 			sum.Worst = max(sum.Worst, outcomes[at].NMSE)
 			at++
@@ -66,4 +68,14 @@ func SelfCheck(ctx context.Context, r *recipe.Recipe, assets fs.FS, o Options) (
 		done = append(done, sum)
 	}
 	return done, nil
+}
+
+// advise says of a case that failed how to find out whether the text of the
+// kernels or the compiler is wrong.
+func advise(err error) error {
+	var f *fault.Error
+	if errors.As(err, &f) && f.Hint == "" {
+		f.Hintf("if it passes with another compiler ($CXX names a clang++), the kernels are right and this one is not")
+	}
+	return err
 }

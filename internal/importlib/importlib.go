@@ -34,23 +34,26 @@ type Symbol struct {
 	Data    bool
 }
 
+const another = "give Debian's package of the library for amd64, as it is in the archive"
+
 // Read returns the import library of the real library at path, to be made in its
 // place.
 func Read(path string) (l Library, err error) {
 	f, err := elf.Open(path)
 	if err != nil {
-		return l, fault.New(fault.Environment, "not a library that can be read: %w", err).At("%s", path)
+		return l, fault.New(fault.Environment, "not a library that can be read: %w", err).At("%s", path).
+			Hintf("%s", another)
 	}
 	defer f.Close()
 	if f.Machine != elf.EM_X86_64 {
-		return l, fault.New(fault.Environment, "the library is for %s, not for x86-64", f.Machine).At("%s", path)
+		return l, fault.New(fault.Environment, "the library is for %s, not for x86-64", f.Machine).At("%s", path).Hintf("%s", another)
 	}
 	if names, err := f.DynString(elf.DT_SONAME); err == nil && len(names) > 0 {
 		l.Soname = names[0]
 	}
 	all, err := f.DynamicSymbols()
 	if err != nil && !errors.Is(err, elf.ErrNoSymbols) {
-		return l, fault.New(fault.Environment, "the library's symbols cannot be read: %w", err).At("%s", path)
+		return l, fault.New(fault.Environment, "the library's symbols cannot be read: %w", err).At("%s", path).Hintf("%s", another)
 	}
 	for _, s := range all {
 		bind, kind := elf.ST_BIND(s.Info), elf.ST_TYPE(s.Info)

@@ -61,7 +61,8 @@ func parseBudgets(data []byte) (*Budgets, error) {
 	d.KnownFields(true)
 	var b Budgets
 	if err := d.Decode(&b); err != nil {
-		return nil, fault.New(fault.Usage, "%w", err).At("budgets.yaml")
+		return nil, fault.New(fault.Usage, "%w", err).At("budgets.yaml").
+			Hintf("the comment at its head describes it")
 	}
 	for i, r := range b.Rules {
 		for _, limits := range []map[string]float64{r.Max, r.Min} {
@@ -74,7 +75,8 @@ func parseBudgets(data []byte) (*Budgets, error) {
 		}
 		for _, pattern := range []string{r.Kernels, r.Targets} {
 			if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
-				return nil, fault.New(fault.Usage, "rule %d: bad pattern %q", i+1, pattern).At("budgets.yaml")
+				return nil, fault.New(fault.Usage, "rule %d: bad pattern %q", i+1, pattern).At("budgets.yaml").
+					Hintf("write a name, with * for any part of it")
 			}
 		}
 	}

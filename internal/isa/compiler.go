@@ -14,6 +14,7 @@ import (
 	"dot4fa/internal/fault"
 	"dot4fa/internal/machine"
 	"dot4fa/internal/recipe"
+	"dot4fa/internal/shell"
 	"dot4fa/internal/standin"
 	"dot4fa/internal/toolchain"
 )
@@ -174,7 +175,8 @@ func (c *Compiler) run(ctx context.Context, args ...string) error {
 		return ctx.Err()
 	}
 	if err != nil {
-		return fault.New(fault.BuildFailed, "%s: %w\n%s", filepath.Base(c.Path), err, bytes.TrimSpace(text))
+		return fault.New(fault.BuildFailed, "%s: %w\n%s", filepath.Base(c.Path), err, bytes.TrimSpace(text)).
+			Hintf("run it by hand: %s", shell.Command{Path: c.Path, Args: args})
 	}
 	return nil
 }

@@ -108,7 +108,7 @@ func (r *Run) testExport(ctx context.Context, b *Bump) (string, error) {
 	defer at.Close()
 	dir, err := os.MkdirTemp("", "dot4fa-bump-*")
 	if err != nil {
-		return "", fault.New(fault.Environment, "cannot make a temporary directory: %w", err)
+		return "", fault.Temporary(err)
 	}
 	defer os.RemoveAll(dir)
 	out := filepath.Join(dir, "series")
@@ -121,7 +121,7 @@ func (r *Run) testExport(ctx context.Context, b *Bump) (string, error) {
 		return "", err
 	}
 	if !checked.Ours {
-		return "", fault.New(fault.VerifyFailed, "the export is not the same when it is made again")
+		return "", fault.New(fault.VerifyFailed, "the export is not the same when it is made again").At("%s", out).Hintf("%s", fault.Ours)
 	}
 	return fmt.Sprintf("a series of %s, tip tree %.10s", page.Plural(len(info.Patches), "member"), info.Tip.Tree), nil
 }
@@ -137,7 +137,7 @@ func (r *Run) testKernels(ctx context.Context, _ *Bump) (string, error) {
 	}
 	dir, err := os.MkdirTemp("", "dot4fa-bump-*")
 	if err != nil {
-		return "", fault.New(fault.Environment, "cannot make a temporary directory: %w", err)
+		return "", fault.Temporary(err)
 	}
 	defer os.RemoveAll(dir)
 	done, err := hostrun.SelfCheck(ctx, r.Recipe, r.Assets, hostrun.Options{Compiler: cxx, Dir: dir, Jobs: runtime.GOMAXPROCS(0)})
@@ -174,7 +174,8 @@ func (r *Run) testGo(ctx context.Context, b *Bump) (string, error) {
 	var out bytes.Buffer
 	if err := cmd.Run(ctx, &out); err != nil {
 		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-		return "", fault.New(fault.VerifyFailed, "%s: %w\n%s", cmd.String(), err, strings.Join(lines[max(0, len(lines)-20):], "\n"))
+		return "", fault.New(fault.VerifyFailed, "%s: %w\n%s", cmd.String(), err, strings.Join(lines[max(0, len(lines)-20):], "\n")).
+			Hintf("run it by hand: %s", cmd)
 	}
 	return strings.Join(goPackages, " "), nil
 }

@@ -38,7 +38,8 @@ func (r *Run) inContainer(image string, o BuildOptions) (*contained, error) {
 	}
 	exe, err := os.Executable()
 	if err != nil {
-		return nil, fault.New(fault.Environment, "this program's file is not known: %w", err)
+		return nil, fault.New(fault.Environment, "this program's file is not known: %w", err).
+			Hintf("start dot4fa by its path; the container is given that file")
 	}
 	cache, err := upstream.DefaultCacheDir()
 	if err != nil {
@@ -99,7 +100,8 @@ func (r *Run) BuildIn(ctx context.Context, image string, o BuildOptions) (*Done,
 	}
 	d := &Done{}
 	if err := json.Unmarshal(out.Bytes(), d); err != nil {
-		return nil, fault.New(fault.Failure, "the build in image %s says nothing that can be read: %w", image, err)
+		return nil, fault.New(fault.Failure, "the build in image %s says nothing that can be read: %w", image, err).
+			Hintf("the image's entry point writes to stdout: name an image without one")
 	}
 	d.Container = image
 	for i, s := range d.Stages {

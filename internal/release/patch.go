@@ -44,13 +44,14 @@ func memberChanges(p *series.Plan, n int, now map[string]gitobj.Entry) ([]change
 			continue
 		}
 		if len(sections) == 0 {
-			return nil, fault.New(fault.Failure, "member %d of the series has no diff for %s", n, f.Path)
+			return nil, fault.New(fault.Failure, "member %d of the series has no diff for %s", n, f.Path).Hintf("%s", fault.Ours)
 		}
 		c := change{path: f.Path, new: gitobj.Hash(gitobj.Blob, after), mode: gitobj.ModeFile}
 		if had {
 			c.old, c.mode = gitobj.Hash(gitobj.Blob, before), now[f.Path].Mode
 			if c.old != now[f.Path].ID {
-				return nil, fault.New(fault.Failure, "%s is %.10s in the base commit and %.10s in the plan", f.Path, now[f.Path].ID, c.old)
+				return nil, fault.New(fault.Failure, "%s is %.10s in the base commit and %.10s in the plan", f.Path, now[f.Path].ID, c.old).
+					Hintf("run the command again: upstream changed in between")
 			}
 		}
 		c.diff = c.indexed(sections[0])
@@ -58,7 +59,7 @@ func memberChanges(p *series.Plan, n int, now map[string]gitobj.Entry) ([]change
 		out = append(out, c)
 	}
 	if len(sections) > 0 {
-		return nil, fault.New(fault.Failure, "member %d of the series changes files it does not list", n)
+		return nil, fault.New(fault.Failure, "member %d of the series changes files it does not list", n).Hintf("%s", fault.Ours)
 	}
 	return out, nil
 }

@@ -114,7 +114,8 @@ func New(s Source) (*Release, error) {
 		sort.Slice(changes, func(a, b int) bool { return changes[a].path < changes[b].path })
 		for _, c := range changes {
 			if e, ok := now[c.path]; ok && c.old == "" {
-				return nil, fault.New(fault.EditFails, "%s is there already (%.10s), and %s adds it", c.path, e.ID, m.File)
+				return nil, fault.New(fault.EditFails, "%s is there already (%.10s), and %s adds it", c.path, e.ID, m.File).
+					Hintf("give the new file another name in patches/%s, or leave it out where upstream has its own", m.File)
 			}
 			now[c.path] = gitobj.Entry{Mode: c.mode, ID: c.new}
 		}

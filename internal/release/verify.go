@@ -104,7 +104,8 @@ var mailStart = regexp.MustCompile(`(?m)^From [0-9a-f]{40} Mon Sep 17 00:00:00 2
 func readAll(dir string, info *Info) (patches [][]byte, problems []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, nil, fault.New(fault.VerifyFailed, "cannot list the release: %w", err).At("%s", dir)
+		return nil, nil, fault.New(fault.VerifyFailed, "cannot list the release: %w", err).At("%s", dir).
+			Hintf("change the directory's permissions, or get the release again")
 	}
 	listed := map[string]bool{InfoFile: true}
 	for _, p := range info.Patches {

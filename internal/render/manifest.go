@@ -39,7 +39,7 @@ func manifest(assets fs.FS) ([]entry, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fault.New(fault.Environment, "cannot read the templates: %w", err)
+		return nil, fault.Read(err, manifestFile)
 	}
 	var doc yaml.Node
 	if err := yaml.Unmarshal(data, &doc); err != nil {

@@ -113,7 +113,7 @@ func kernels(assets fs.FS) ([]File, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, fault.New(fault.Environment, "cannot read the kernels: %w", err)
+		return nil, fault.Read(err, "kernels")
 	}
 	return files, nil
 }

@@ -49,7 +49,7 @@ func (d *decoder) consistent(e *Edit, n *yaml.Node, nodes map[string]*yaml.Node)
 	given := func(key string, want bool) error {
 		switch {
 		case want && nodes[key] == nil:
-			return d.fault(n, "%s needs %q", e.Do, key)
+			return d.fault(n, "%s needs %q", e.Do, key).Hintf("patches/README.md describes the format")
 		case !want && nodes[key] != nil:
 			return d.fault(nodes[key], "%s takes no %q", e.Do, key).Hintf("remove the key")
 		}
@@ -189,7 +189,7 @@ func (d *decoder) probe(e *Edit) func(*yaml.Node) error {
 			return err
 		}
 		if (p.Has == "") == (p.Lacks == "") {
-			return d.fault(n, "probe needs has or lacks, and not both")
+			return d.fault(n, "probe needs has or lacks, and not both").Hintf("keep one of them")
 		}
 		p.pattern, err = d.anchor(at, p.File, p.Has+p.Lacks)
 		e.Probes = append(e.Probes, p)

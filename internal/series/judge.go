@@ -31,7 +31,8 @@ func targets(plan *Plan, rendered []Rendered) (map[string]*target, error) {
 	}
 	for _, r := range rendered {
 		if err := cleanPath(r.Path); err != nil {
-			return nil, fault.New(fault.Usage, "rendered file: %w", err)
+			return nil, fault.New(fault.Usage, "rendered file: %w", err).
+				Hintf("in templates/manifest.yaml, write paths relative to the root of the upstream tree")
 		}
 		if all[r.Path] != nil {
 			return nil, fault.New(fault.Usage, "%s is both rendered and edited, or rendered twice", r.Path).

@@ -75,7 +75,7 @@ func (s *Series) survey(read ReadFunc) (*survey, error) {
 	v, err := s.look(read)
 	var known *fault.Error
 	if err != nil && !errors.As(err, &known) {
-		err = fault.New(fault.Failure, "%w", err)
+		err = fault.New(fault.Failure, "cannot look at upstream: %w", err).Hintf("dot4fa fetch gets it anew; --upstream names another")
 	}
 	return v, err
 }

@@ -134,7 +134,8 @@ var memberName = regexp.MustCompile(`^[0-9]{3}-[a-z0-9-]+\.yaml$`)
 func Load(fsys fs.FS) (*Series, error) {
 	entries, err := fs.ReadDir(fsys, "patches")
 	if err != nil {
-		return nil, fault.New(fault.Failure, "cannot read the series: %w", err)
+		return nil, fault.New(fault.Failure, "cannot read the series: %w", err).At("patches").
+			Hintf("run inside a whole working copy, or outside of any: the program carries the series too")
 	}
 	s := &Series{}
 	seen := map[string]*Edit{}
@@ -149,7 +150,8 @@ func Load(fsys fs.FS) (*Series, error) {
 		}
 		data, err := fs.ReadFile(fsys, name)
 		if err != nil {
-			return nil, fault.New(fault.Failure, "cannot read the series: %w", err)
+			return nil, fault.New(fault.Failure, "cannot read the series: %w", err).At("%s", name).
+				Hintf("check that it is a file that can be read")
 		}
 		m, err := decodeMember(fsys, name, data)
 		if err != nil {

@@ -150,7 +150,8 @@ func (t *tree) lock(ctx context.Context, waiting func(string)) (func(), error) {
 		return func() { _ = l.Close() }, nil
 	}
 	if ctx.Err() != nil {
-		return nil, fault.New(fault.Interrupted, "interrupted while waiting for another run on this work tree").At("%s", t.dir)
+		return nil, fault.New(fault.Interrupted, "interrupted while waiting for another run on this work tree").At("%s", t.dir).
+			Hintf("the same command waits again; --work names another directory")
 	}
 	return nil, writeFault(fmt.Errorf("cannot lock %s: %w", name, err), t.dir)
 }

@@ -40,7 +40,7 @@ func decodeMember(fsys fs.FS, name string, data []byte) (*Member, error) {
 		"remove_when": {true, d.text(&m.RemoveWhen)},
 		"edits": {true, func(n *yaml.Node) error {
 			if n.Kind != yaml.SequenceNode {
-				return d.fault(n, "edits must be a list, not %s", kindName(n))
+				return d.fault(n, "edits must be a list, not %s", kindName(n)).Hintf("write each edit as `- id: NAME` and its keys below")
 			}
 			for _, c := range n.Content {
 				e, err := d.edit(c)
@@ -88,7 +88,7 @@ func (d *decoder) mapping(n *yaml.Node, what string, fields map[string]field) er
 		return d.fault(n, "aliases are not used in the series").Hintf("write the value out")
 	}
 	if n.Kind != yaml.MappingNode {
-		return d.fault(n, "%s must be a mapping, not %s", what, kindName(n))
+		return d.fault(n, "%s must be a mapping, not %s", what, kindName(n)).Hintf("write its keys as `name: value`, one a line")
 	}
 	seen := map[string]bool{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -158,7 +158,7 @@ func (d *decoder) path(to *string) func(*yaml.Node) error {
 func (d *decoder) commit(to *string) func(*yaml.Node) error {
 	return func(n *yaml.Node) error {
 		if n.Kind != yaml.ScalarNode {
-			return d.fault(n, "%s must be a commit, not %s", d.key, kindName(n))
+			return d.fault(n, "%s must be a commit, not %s", d.key, kindName(n)).Hintf("write its full lower-case hash")
 		}
 		v := n.Value
 		if len(v) < 7 || len(v) > 64 || strings.Trim(v, "0123456789abcdef") != "" {

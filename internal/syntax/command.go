@@ -73,7 +73,7 @@ func (u *Unit) run(ctx context.Context, dir string, commands [][]string) (read [
 func (u *Unit) runOne(ctx context.Context, dir string, args []string) (read []string, err error) {
 	list, err := os.CreateTemp("", "dot4fa-read-*")
 	if err != nil {
-		return nil, fault.New(fault.Environment, "cannot make a temporary file: %w", err)
+		return nil, fault.Temporary(err)
 	}
 	list.Close()
 	defer os.Remove(list.Name())
@@ -92,7 +92,7 @@ func (u *Unit) runOne(ctx context.Context, dir string, args []string) (read []st
 	}
 	data, err := os.ReadFile(list.Name())
 	if err != nil {
-		return nil, fault.New(fault.Environment, "cannot read what the compiler wrote: %w", err)
+		return nil, fault.Read(err, list.Name())
 	}
 	return localFiles(dir, data), nil
 }
@@ -115,7 +115,8 @@ func command(ctx context.Context, dir string, args []string, more ...string) (ou
 	case ctx.Err() != nil:
 		return "", context.Cause(ctx)
 	case err != nil && !isExit(err):
-		return "", fault.New(fault.Environment, "cannot run the compiler: %w", err).At("%s", args[0])
+		return "", fault.New(fault.Environment, "cannot run the compiler: %w", err).At("%s", args[0]).
+			Hintf("check that it is there and may be run, or name another")
 	}
 	return text.String(), err
 }

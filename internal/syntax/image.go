@@ -168,7 +168,8 @@ type desk struct {
 
 func (d *desk) lay(img *image) error {
 	cannot := func(err error) error {
-		return fault.New(fault.Environment, "cannot write the files to compile: %w", err).At("%s", d.dir)
+		return fault.New(fault.Environment, "cannot write the files to compile: %w", err).At("%s", d.dir).
+			Hintf("set TMPDIR to a directory that can be written and has some space")
 	}
 	for name := range d.has {
 		if _, keep := img.files[name]; !keep {

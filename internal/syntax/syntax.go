@@ -78,7 +78,7 @@ type Checker struct {
 func New(tools Tools, cacheDir string, jobs int) (*Checker, error) {
 	dir, err := os.MkdirTemp("", "dot4fa-syntax-*")
 	if err != nil {
-		return nil, fault.New(fault.Environment, "cannot make a temporary directory: %w", err)
+		return nil, fault.Temporary(err)
 	}
 	return &Checker{tools: tools, jobs: max(jobs, 1), desk: desk{dir: dir, has: map[string]string{}}, cache: newCache(cacheDir), named: map[string]bool{}}, nil
 }

@@ -98,7 +98,7 @@ func locateDir(text, dir string) (location, error) {
 	case err == nil:
 		data, err := os.ReadFile(dotGit)
 		if err != nil {
-			return l, fault.New(fault.Environment, "cannot read %s: %w", dotGit, err).At("%s", text)
+			return l, fault.Read(err, dotGit)
 		}
 		to, ok := strings.CutPrefix(strings.TrimSpace(string(data)), "gitdir: ")
 		if !ok {

@@ -59,7 +59,7 @@ func (s *Snapshot) ReadFile(name string) ([]byte, error) {
 		return nil, err
 	}
 	if f.Mode == gitobj.ModeModule {
-		return nil, fault.New(fault.Failure, "is a submodule, not a file").At("%s", name)
+		return nil, fault.New(fault.Failure, "is a submodule, not a file").At("%s", name).Hintf("name a file of the repository itself")
 	}
 	if s.repo.exclude.Match(name, false) {
 		return nil, fault.New(fault.Usage, "is excluded by the recipe").At("%s", name).Hintf("remove the pattern from upstream.exclude")
@@ -207,7 +207,7 @@ func readDirFile(dir string, f File) ([]byte, error) {
 		data, err = os.ReadFile(p)
 	}
 	if err != nil {
-		return nil, fault.New(fault.Environment, "cannot read upstream: %w", err).At("%s", p)
+		return nil, fault.Read(err, p)
 	}
 	if got := gitobj.Hash(gitobj.Blob, data); got != f.ID {
 		return nil, fault.New(fault.Environment, "the file changed while it was being used").At("%s", p).Hintf("run the command again")

@@ -117,7 +117,8 @@ func OpenRepo(ctx context.Context, o Options) (*Repo, error) {
 		r.store, err = gitobj.Open(loc.common)
 	}
 	if err != nil {
-		return nil, fault.New(fault.Environment, "cannot open the repository: %w", err).At("%s", loc.text)
+		return nil, fault.New(fault.Environment, "cannot open the repository: %w", err).At("%s", loc.text).
+			Hintf("git fsck says what is wrong with a repository; give another one with --upstream")
 	}
 	return r, nil
 }

@@ -35,7 +35,7 @@ var stateLine = regexp.MustCompile(`^test-packed16-state: (OK|FAIL|SKIPPED)(?: \
 func runState(ctx context.Context, program, model, text string, count func(int)) (*StateResult, error) {
 	dir, err := os.MkdirTemp("", "dot4fa-state")
 	if err != nil {
-		return nil, fault.New(fault.Environment, "no temporary directory: %w", err).Hintf("set TMPDIR to a directory that can be written")
+		return nil, fault.Temporary(err)
 	}
 	defer os.RemoveAll(dir)
 	var out bytes.Buffer

@@ -105,7 +105,7 @@ func sumFile(name string) (string, error) {
 	defer f.Close()
 	h := sha256.New()
 	if _, err := io.Copy(h, f); err != nil {
-		return "", fault.New(fault.Environment, "cannot read the file: %w", err).At("%s", name)
+		return "", fault.Read(err, name)
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
@@ -115,7 +115,7 @@ func sumPrograms(program string) (string, error) {
 	dir := filepath.Dir(program)
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return "", fault.New(fault.Environment, "cannot list the programs: %w", err)
+		return "", fault.Read(err, dir)
 	}
 	names := []string{filepath.Base(program)}
 	for _, e := range entries {

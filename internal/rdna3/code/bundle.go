@@ -96,7 +96,7 @@ func gpuOf(id string) (string, bool) {
 
 // unbundle reads one offload bundle at the start of data: its entries by name, and how far it goes.
 func unbundle(data []byte) (entries map[string][]byte, size int, err error) {
-	cut := fault.New(fault.VerifyFailed, "cut short")
+	cut := errors.New("cut short")
 	at := len(bundleMagic)
 	number := func() uint64 {
 		if at+8 > len(data) {

@@ -72,7 +72,7 @@ func (d *Disassembler) Open(ctx context.Context, object []byte, target string) (
 func (d *Disassembler) Text(ctx context.Context, object []byte, target string) ([]byte, error) {
 	file, err := os.CreateTemp("", "dot4fa-*.o")
 	if err != nil {
-		return nil, fault.New(fault.Environment, "no temporary file: %w", err).Hintf("set TMPDIR to a directory that can be written")
+		return nil, fault.Temporary(err)
 	}
 	defer os.Remove(file.Name())
 	_, err = file.Write(object)
@@ -86,7 +86,8 @@ func (d *Disassembler) Text(ctx context.Context, object []byte, target string) (
 	cmd := exec.CommandContext(ctx, d.Path, "-d", "--mcpu="+target, file.Name())
 	cmd.Stdout, cmd.Stderr = &text, &errs
 	if err := cmd.Run(); err != nil {
-		return nil, fault.New(fault.Environment, "llvm-objdump: %w\n%s", err, strings.TrimSpace(errs.String())).At("%s", d.Path)
+		return nil, fault.New(fault.Environment, "llvm-objdump: %w\n%s", err, strings.TrimSpace(errs.String())).At("%s", d.Path).
+			Hintf("check that it knows %s: %s --version lists its targets", target, d.Path)
 	}
 	return text.Bytes(), nil
 }
