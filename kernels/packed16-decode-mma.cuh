@@ -33,12 +33,13 @@
 
 // Launch: grid (n_head_kv*ceil(nq*gqa / (8*nt)), ceil(chunks / args.chunks_per_cta), n_seq), block 32*packed16_decode_mma_warps(D),
 // as much shared memory as the struct. KV heads of the same cells are neighbours: their scales and V share sectors.
-// Arguments as of packed16_decode, but Q as f32.
+// Arguments as of packed16_decode, but Q as f32. It is launched when all before it is done, and what may run beside it waits for
+// its end before it writes: its inputs are constant while it runs.
 template <int D, typename V_t, int nt>
 static __global__ void __launch_bounds__(
         packed16_decode_mma_warps(D)*WARP_SIZE, PACKED16_MMA_DECODE_RESIDENT/(packed16_decode_mma_warps(D)*WARP_SIZE)) packed16_decode_mma(
-        const packed16_q_view Q, const char * K, const char * K_scales, const char * V, const char * mask, const float * sinks,
-        float * parts, float2 * meta, float * dst, const packed16_args args) {
+        const packed16_q_view Q, const char * __restrict__ K, const char * __restrict__ K_scales, const char * __restrict__ V,
+        const char * __restrict__ mask, const float * __restrict__ sinks, float * parts, float2 * meta, float * dst, const packed16_args args) {
     using smem_t = packed16_decode_mma_smem<D, V_t, nt>;
     using tiles  = packed16_v_tiles<D, V_t>;
     constexpr int warps = smem_t::warps;
@@ -52,7 +53,6 @@ static __global__ void __launch_bounds__(
     PACKED16_SHARED(smem_t, smem);
 
     packed16_dependencies_trigger();
-    packed16_dependencies_wait();
 
     const int tid    = threadIdx.x;
     const int lane   = tid & (WARP_SIZE - 1);

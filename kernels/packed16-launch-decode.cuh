@@ -5,6 +5,9 @@
 //     matrix tiles   decode (quantises Q itself), merge
 //     vector units   quantise Q, decode, merge
 //
+// The merge is put in place while decode on matrix tiles runs, that decode itself only when all before it is done: a chain of calls
+// whose decodes come early too takes a fifth to a third longer (docs/performance.md).
+//
 // Where one block has all cells of its columns it merges for itself and there is no merge.
 
 #include "packed16-decode.cuh"
@@ -66,8 +69,9 @@ static void packed16_launch_decode_mma(const packed16_call & call, cudaStream_t 
 #endif // PACKED16_DYNAMIC_SMEM
     const dim3 grid(a.n_head_kv*((a.nq*a.gqa + 8*nt - 1)/(8*nt)), n_blocks, call.n_seq);
     const packed16_q_view q = {call.q, call.nbq1, call.nbq2, call.nbq3, call.scale_log2};
-    packed16_start(packed16_decode_mma<D, V_t, nt>, grid, dim3(packed16_decode_mma_warps(D)*WARP_SIZE), shared, stream,
+    packed16_decode_mma<D, V_t, nt><<<grid, packed16_decode_mma_warps(D)*WARP_SIZE, shared, stream>>>(
         q, call.k, call.k_scales, call.v, call.mask, call.sinks, call.parts, call.meta, single ? call.dst : nullptr, a);
+    CUDA_CHECK(cudaGetLastError());
     if (!single) {
         packed16_launch_merge<D>(call, stream);
     }
