@@ -2,7 +2,6 @@ package vram
 
 import (
 	"slices"
-	"strings"
 
 	"dot4fa/internal/fault"
 )
@@ -193,8 +192,8 @@ func allowed(r Request, rep *Report) ([]Pair, error) {
 		if p.Packed() {
 			if why = r.Shape.Packable(); why != "" {
 				why, instead = "packed16 cannot hold this model's K: "+why, "use -ctk q8_0, or f16"
-			} else if !slices.Contains(valueV, p.V) {
-				why, instead = "packed16 goes with a V of type "+strings.Join(valueV, ", "), "set -ctv to one of them"
+			} else if why = p.unread(); why != "" {
+				instead = "set -ctv to one of them"
 			}
 		}
 		if r.Shape.MLA && p.K != p.V && why == "" {
@@ -209,7 +208,7 @@ func allowed(r Request, rep *Report) ([]Pair, error) {
 		case why == "":
 			out = append(out, p)
 		case r.Asked:
-			return nil, fault.New(fault.Failure, "%s", why).At("%s", p).Hintf("%s", instead)
+			return nil, fault.New(fault.Usage, "%s", why).At("%s", p).Hintf("%s", instead)
 		case !said[why]:
 			said[why] = true
 			rep.Notes = append(rep.Notes, why+"; "+instead)
@@ -238,7 +237,7 @@ func drafting(r Request) (func(ctx int) (int64, error), error) {
 	switch {
 	case r.Draft != nil:
 		if why := r.Draft.Shape.Packable(); r.Draft.Pair.Packed() && why != "" {
-			return nil, fault.New(fault.Failure, "packed16 cannot hold the draft model's K: %s", why).At("%s", r.Draft.File).Hintf("leave --draft-types out")
+			return nil, fault.New(fault.Usage, "packed16 cannot hold the draft model's K: %s", why).At("%s", r.Draft.File).Hintf("leave --draft-types out")
 		}
 		state := r.Draft.Shape.StateBytes(r.Use)
 		kv := at(r.Draft.Shape.Bytes, r.Draft.Pair)

@@ -51,7 +51,18 @@ func ParsePair(text string) (Pair, error) {
 	if v == "packed16" {
 		return p, fault.New(fault.Usage, "packed16 is a K type, not a V type").Hintf("write packed16/q4_0")
 	}
+	if why := p.unread(); why != "" {
+		return p, fault.New(fault.Usage, "%s", why).At("%s", p).Hintf("write packed16/%s", strings.Join(valueV, ", packed16/"))
+	}
 	return p, nil
+}
+
+// unread says why no kernel reads the pair; it is empty when one does.
+func (p Pair) unread() string {
+	if p.Packed() && !slices.Contains(valueV, p.V) {
+		return "packed16 goes with a V of type " + strings.Join(valueV, ", ")
+	}
+	return ""
 }
 
 func (p Pair) String() string { return p.K + "/" + p.V }
