@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"dot4fa/internal/fault"
+	"dot4fa/internal/input"
 	"dot4fa/internal/shell"
 )
 
@@ -213,7 +214,7 @@ func (p Package) check(dir string) error {
 
 // Digest is the size and the SHA-256 of a file.
 func Digest(name string) (size int64, sum string, err error) {
-	f, err := os.Open(name)
+	f, err := input.Open(name, "the packages are files: download them again")
 	if err != nil {
 		return 0, "", err
 	}

@@ -15,6 +15,7 @@ import (
 	"unicode"
 
 	"dot4fa/internal/fault"
+	"dot4fa/internal/input"
 	"dot4fa/internal/shell"
 )
 
@@ -52,9 +53,12 @@ func Find(ctx context.Context, mirror, keyring string) (Archive, error) {
 		if a.SignedBy, err = filepath.Abs(keyring); err != nil {
 			return Archive{}, err
 		}
-		if info, err := os.Stat(keyring); err != nil || info.IsDir() || strings.ContainsFunc(a.SignedBy, unicode.IsSpace) {
-			return Archive{}, fault.New(fault.Usage, "there is no such keyring, or apt cannot take its name").At("%s", keyring).
-				Hintf("name a file with the archive's keys; no spaces")
+		if err := input.File(keyring, "name a file with the archive's keys"); err != nil {
+			return Archive{}, err
+		}
+		if strings.ContainsFunc(a.SignedBy, unicode.IsSpace) {
+			return Archive{}, fault.New(fault.Usage, "apt takes no keyring with a space in its name").At("%s", keyring).
+				Hintf("copy the file to a place without one")
 		}
 	}
 	for _, name := range debianKeyrings {

@@ -11,10 +11,7 @@ package bench
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -135,13 +132,9 @@ func Name(device string) string {
 
 // Load reads a stored run.
 func Load(path string) (*Result, error) {
-	data, err := input.Read(path)
+	data, err := input.Read(path, "name a stored run: dot4fa bench --out DIR writes one")
 	if err != nil {
-		hint := "check its permissions"
-		if errors.Is(err, fs.ErrNotExist) {
-			hint = "a run writes one: dot4fa bench --out DIR"
-		}
-		return nil, fault.New(fault.Usage, "cannot read the stored run: %w", err).Hintf("%s", hint)
+		return nil, err
 	}
 	r := &Result{}
 	if err := json.Unmarshal(data, r); err != nil {
@@ -198,8 +191,8 @@ func Merge(runs ...*Result) (*Result, error) {
 
 // Write writes JSON, a page and pictures to dir, and returns their names.
 func (r *Result) Write(dir string) ([]string, error) {
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return nil, fault.New(fault.Environment, "cannot make the directory of the results: %w", err).Hintf("name one that can be written with --out")
+	if err := output.Dir(dir); err != nil {
+		return nil, err
 	}
 	name := Name(r.Device)
 	var files, pictures []string
@@ -242,8 +235,5 @@ func (r *Result) Write(dir string) ([]string, error) {
 }
 
 func write(path string, data []byte) error {
-	if err := output.Write(path, data, 0o666); err != nil {
-		return fault.New(fault.Environment, "cannot write the results: %w", err).At("%s", path).Hintf("name a directory that can be written with --out")
-	}
-	return nil
+	return output.Write(path, data, 0o666)
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"dot4fa/internal/fault"
+	"dot4fa/internal/input"
 	"dot4fa/internal/machine"
 	"dot4fa/internal/toolchain"
 )
@@ -79,21 +80,23 @@ func findHost(ctx context.Context, clang string) (*host, error) {
 }
 
 func findClang(ctx context.Context, named string) (*host, error) {
-	names := []string{named}
-	if named == "" {
-		names = nil
+	var names []string
+	if named != "" {
+		path, err := input.Program(named, "--clang takes the path or the name of a clang++")
+		if err != nil {
+			return nil, err
+		}
+		names = []string{path}
+	} else {
 		for _, c := range toolchain.Clangs(ctx, machine.Host(), 0) { // one that is too old is said to be
 			names = append(names, c.Path)
 		}
 	}
 	var last error
 	for _, name := range names {
-		path, err := exec.LookPath(name)
+		path, err := filepath.Abs(name)
 		if err != nil {
-			continue
-		}
-		if path, err = filepath.Abs(path); err != nil {
-			return nil, err
+			return nil, fault.Here(err)
 		}
 		h, err := probe(ctx, path)
 		if err == nil {
@@ -103,9 +106,6 @@ func findClang(ctx context.Context, named string) (*host, error) {
 	}
 	if last != nil {
 		return nil, last
-	}
-	if named != "" {
-		return nil, fault.New(fault.Environment, "there is no such compiler").At("%s", named).Hintf("--clang takes the path or the name of a clang++")
 	}
 	return nil, fault.New(fault.Environment, "no clang++ %d or newer on PATH", minClang).
 		Hintf("apt-get install clang-19 clang-tools-19 lld-19 libclang-rt-19-dev, or name a clang++ with --clang")

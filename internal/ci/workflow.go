@@ -6,12 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"text/template"
 
-	"dot4fa/internal/fault"
+	"dot4fa/internal/input"
 	"dot4fa/internal/output"
 )
 
@@ -98,8 +97,8 @@ func Write(dir string, list []Workflow) (written []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, cannot(dir, "make the directory", err)
+	if err := output.Dir(dir); err != nil {
+		return nil, err
 	}
 	for _, w := range list {
 		if stale[w.Name] == "" {
@@ -107,7 +106,7 @@ func Write(dir string, list []Workflow) (written []string, err error) {
 		}
 		file := filepath.Join(dir, w.Name)
 		if err := output.Write(file, w.Data, 0o644); err != nil {
-			return written, cannot(file, "write the workflow", err)
+			return written, err
 		}
 		written = append(written, w.Name)
 	}
@@ -120,20 +119,15 @@ func Stale(dir string, list []Workflow) (map[string]string, error) {
 	stale := map[string]string{}
 	for _, w := range list {
 		file := filepath.Join(dir, w.Name)
-		have, err := os.ReadFile(file)
+		have, err := input.Read(file, "name another directory with --out")
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			stale[w.Name] = "missing"
 		case err != nil:
-			return nil, cannot(file, "read the workflow", err)
+			return nil, err
 		case !bytes.Equal(have, w.Data):
 			stale[w.Name] = "differs"
 		}
 	}
 	return stale, nil
-}
-
-func cannot(at, what string, err error) error {
-	return fault.New(fault.Environment, "cannot %s: %w", what, err).At("%s", at).
-		Hintf("check permissions and free space, or name another directory with --out")
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"dot4fa/internal/bench"
 	"dot4fa/internal/build"
 	"dot4fa/internal/fault"
+	"dot4fa/internal/input"
 	"dot4fa/internal/lock"
 	"dot4fa/internal/nearest"
 	"dot4fa/internal/pipeline"
@@ -288,10 +288,7 @@ func (o *benchFlags) checkModel() error {
 	case len(o.depths) == 0 || slices.Min(o.depths) < 0:
 		return fault.New(fault.Usage, "--depth takes numbers from 0").Hintf("for example --depth 0,8192")
 	}
-	if _, err := os.Stat(o.model); err != nil {
-		return fault.New(fault.Usage, "cannot read the model: %w", err).Hintf("name a GGUF file with --model")
-	}
-	return nil
+	return input.File(o.model, "name a GGUF file with --model")
 }
 
 // makeModel writes the model of --make-model.

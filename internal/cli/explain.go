@@ -125,7 +125,7 @@ whole series or one member of it. Rendered files are not part of it.`,
 			return err
 		},
 	}
-	c.Flags().StringVar(&member, "member", "", "only what this `file` of patches/ changes")
+	c.Flags().StringVar(&member, "member", "", "only what this `member` of patches/ changes")
 	return c
 }
 

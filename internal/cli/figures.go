@@ -31,9 +31,9 @@ prints the README as it would be.`,
 			if file == "" {
 				file = root + "/README.md"
 			}
-			doc, err := input.Read(file)
+			doc, err := input.Read(file, "name the document with --write")
 			if err != nil {
-				return fault.New(fault.Usage, "cannot read the document: %w", err).Hintf("name one that is there")
+				return err
 			}
 			out, stale, err := figures.Render(repo, doc)
 			if err != nil {
@@ -48,7 +48,7 @@ prints the README as it would be.`,
 				return nil
 			}
 			if err := output.Write(write, out, 0o644); err != nil {
-				return fault.New(fault.Environment, "cannot write the document: %w", err).At("%s", write).Hintf("check its permissions")
+				return err
 			}
 			for _, name := range stale {
 				a.report.Say("wrote %s", name)

@@ -175,9 +175,9 @@ func codeObjects(path, target string) ([][]byte, error) {
 	}
 	var out [][]byte
 	for _, name := range names {
-		data, err := input.Read(name)
+		data, err := input.Read(name, "name a library, an object or their directory")
 		if err != nil {
-			return nil, fault.New(fault.Usage, "no code objects: %w", err).At("%s", name).Hintf("name a library, an object or their directory")
+			return nil, err
 		}
 		objects, err := code.Extract(data, target)
 		if len(names) > 1 && errors.Is(err, code.ErrNone) {

@@ -82,7 +82,7 @@ func (a *app) writeReport(rep *report.Report, file string) error {
 		return err
 	}
 	if err := output.Write(file, b.Bytes(), 0o666); err != nil {
-		return fault.New(fault.Environment, "cannot write the report: %w", err).At("%s", file).Hintf("name a file in a directory that is writable")
+		return err
 	}
 	a.report.Say("wrote %s: read it before you give it away", file)
 	return nil

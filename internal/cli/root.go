@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"dot4fa/internal/fault"
+	"dot4fa/internal/input"
 	"dot4fa/internal/nearest"
 	"dot4fa/internal/recipe"
 )
@@ -33,11 +34,16 @@ skips what is done already.`,
   dot4fa doctor                             # what keeps it from building here?
   dot4fa check b10573                       # does the series hold there?
   dot4fa status                             # what is done, what is not`,
-		Args:              noCommand,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-		PersistentPreRunE: func(cmd *cobra.Command, args []string) error { return noneEmpty(cmd, args) },
-		SilenceErrors:     true,
-		SilenceUsage:      true,
+		Args: noCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		PersistentPreRunE: func(cmd *cobra.Command, args []string) error {
+			if err := noneEmpty(cmd, args); err != nil || a.rocm == "" {
+				return err
+			}
+			return input.Dir(a.rocm, "name the directory of a ROCm with --toolchain; dot4fa doctor without it says what there is")
+		},
+		SilenceErrors: true,
+		SilenceUsage:  true,
 	}
 	root.SetHelpTemplate(helpTemplate)
 	root.SetFlagErrorFunc(flagError)

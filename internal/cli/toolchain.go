@@ -9,6 +9,7 @@ import (
 	"dot4fa/internal/apt"
 	"dot4fa/internal/bootstrap"
 	"dot4fa/internal/fault"
+	"dot4fa/internal/input"
 	"dot4fa/internal/pipeline"
 )
 
@@ -53,6 +54,11 @@ kept apart from the system's. An interrupted run goes on where it stopped.`,
 			}
 			if err != nil {
 				return fault.Here(err)
+			}
+			if o.Debs != "" {
+				if err := input.Dir(o.Debs, "name the directory of the packages; --dry-run without --debs prints how to download them"); err != nil {
+					return err
+				}
 			}
 			if a.dryRun {
 				return a.printBootstrap(cmd, o)

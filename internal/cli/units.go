@@ -8,6 +8,7 @@ import (
 
 	"dot4fa/internal/check"
 	"dot4fa/internal/fault"
+	"dot4fa/internal/output"
 	"dot4fa/internal/picture"
 	"dot4fa/internal/pipeline"
 	"dot4fa/internal/syntax"
@@ -108,12 +109,12 @@ func unitsFault(commits []check.Commit) error {
 // draw writes the pictures and tables that were asked for.
 func (o checkOptions) draw(commits []check.Commit) error {
 	if o.svg != "" {
-		if err := picture.WriteFile(o.svg, picture.SVG(commits)); err != nil {
+		if err := output.Write(o.svg, picture.SVG(commits), 0o666); err != nil {
 			return err
 		}
 	}
 	if o.html != "" {
-		if err := picture.WriteFile(o.html, picture.HTML(commits)); err != nil {
+		if err := output.Write(o.html, picture.HTML(commits), 0o666); err != nil {
 			return err
 		}
 	}

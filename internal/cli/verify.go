@@ -12,7 +12,7 @@ import (
 
 	"dot4fa/internal/fault"
 	"dot4fa/internal/nearest"
-	"dot4fa/internal/picture"
+	"dot4fa/internal/output"
 	"dot4fa/internal/pipeline"
 	"dot4fa/internal/shell"
 	"dot4fa/internal/verify"
@@ -103,7 +103,7 @@ func (a *app) runVerify(cmd *cobra.Command, f verifyFlags) error {
 		return err
 	}
 	if f.svg != "" {
-		if err := picture.WriteFile(f.svg, rep.SVG()); err != nil {
+		if err := output.Write(f.svg, rep.SVG(), 0o666); err != nil {
 			return err
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"dot4fa/internal/fault"
-	"dot4fa/internal/picture"
+	"dot4fa/internal/output"
 	"dot4fa/internal/vram"
 )
 
@@ -58,7 +58,7 @@ llama-server takes four slots that share the cells, unless told otherwise:
 				return a.checkVRAM(cmd, req, rep)
 			}
 			if o.svg != "" {
-				if err := picture.WriteFile(o.svg, rep.SVG()); err != nil {
+				if err := output.Write(o.svg, rep.SVG(), 0o666); err != nil {
 					return err
 				}
 			}

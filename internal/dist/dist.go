@@ -84,8 +84,7 @@ func Write(file string, s Source) (*Info, error) {
 		return nil, err
 	}
 	if err := output.Write(file, data, 0o644); err != nil {
-		return nil, fault.New(fault.Environment, "cannot write the archive: %w", err).At("%s", file).
-			Hintf("check that %s is there, can be written to and has space", filepath.Dir(file))
+		return nil, err
 	}
 	info.Archive, info.SHA256, info.Size = file, sum(data), len(data)
 	return info, nil

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"syscall"
 )
 
@@ -52,20 +53,26 @@ func (e *Error) Hintf(format string, args ...any) *Error {
 
 // Write is the fault of a file or directory that cannot be written.
 func Write(err error, path string) *Error {
-	e := New(Environment, "cannot write: %w", err).At("%s", path)
+	e := New(Environment, "cannot write: %w", plain(err, path)).At("%s", path)
 	if errors.Is(err, syscall.ENOSPC) {
 		return e.Hintf("%s", DiskFull)
 	}
 	return e.Hintf("name a place that can be written, or change its permissions")
 }
 
+// plain leaves out of err the path that is said anyway, or that of a temporary
+// file beside it.
+func plain(err error, path string) error {
+	var at *fs.PathError
+	if errors.As(err, &at) && (at.Path == path || filepath.Dir(at.Path) == filepath.Dir(path)) {
+		return at.Err
+	}
+	return err
+}
+
 // Read is the fault of a file or directory that cannot be read.
 func Read(err error, path string) *Error {
-	var at *fs.PathError
-	if errors.As(err, &at) && at.Path == path {
-		err = at.Err
-	}
-	e := New(Environment, "cannot read: %w", err).At("%s", path)
+	e := New(Environment, "cannot read: %w", plain(err, path)).At("%s", path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return e.Hintf("check that it is there and that nothing else removes it, and run the command again")

@@ -14,9 +14,9 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 
 	"dot4fa/internal/fault"
+	"dot4fa/internal/input"
 )
 
 // Header is the metadata of a GGUF file. Integers of every width are stored as
@@ -42,20 +42,17 @@ const (
 // Open reads the header of the file at path and makes sure that the file is as
 // long as its tensors need.
 func Open(path string) (*Header, error) {
-	f, err := os.Open(path)
+	f, err := input.Open(path, "name a GGUF file")
 	if err != nil {
-		return nil, fault.New(fault.Usage, "cannot open the model: %w", err).Hintf("name a GGUF file")
+		return nil, err
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return nil, fault.New(fault.Environment, "cannot read the model: %w", err).Hintf("name a GGUF file")
-	}
-	if info.IsDir() {
-		return nil, fault.New(fault.Usage, "a directory is not a model").At("%s", path).Hintf("name a GGUF file in it")
+		return nil, fault.Read(err, path)
 	}
 	h, err := Read(f)
-	if err == nil && info.Mode().IsRegular() {
+	if err == nil {
 		err = h.whole(info.Size())
 	}
 	if err != nil {

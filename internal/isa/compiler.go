@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"dot4fa/internal/fault"
+	"dot4fa/internal/input"
 	"dot4fa/internal/machine"
 	"dot4fa/internal/recipe"
 	"dot4fa/internal/shell"
@@ -40,7 +41,11 @@ const least = 19
 // enough and has the amdgcn target.
 func FindCompiler(ctx context.Context, on machine.System, path string) (*Compiler, error) {
 	if path != "" {
-		return probe(ctx, path)
+		full, err := input.Program(path, "name a clang++ with --compiler")
+		if err != nil {
+			return nil, err
+		}
+		return probe(ctx, full)
 	}
 	candidates := toolchain.Clangs(ctx, on, least)
 	if rocm := toolchain.FindROCm(ctx, on); rocm.Clang.Found() {
@@ -61,11 +66,7 @@ func FindCompiler(ctx context.Context, on machine.System, path string) (*Compile
 		Hintf("install clang (Debian: clang-%d), or name a ROCm with --toolchain", least)
 }
 
-func probe(ctx context.Context, path string) (*Compiler, error) {
-	full, err := exec.LookPath(path)
-	if err != nil {
-		return nil, fault.New(fault.Environment, "no compiler: %w", err).At("%s", path).Hintf("name a clang++ with --compiler")
-	}
+func probe(ctx context.Context, full string) (*Compiler, error) {
 	out, err := exec.CommandContext(ctx, full, "--version").Output()
 	if err != nil {
 		return nil, fault.New(fault.Environment, "does not answer --version: %w", err).At("%s", full).Hintf("name a clang++ with --compiler")

@@ -15,13 +15,24 @@ import (
 
 // File is an output that is being written.
 type File struct {
-	io.Writer
+	name    string // as the user gave it
+	to      io.Writer
 	pending *renameio.PendingFile // what takes the file's name at the end
 	direct  *os.File              // what cannot be replaced
 }
 
-// Create begins to write to name; perm is for a file that is not there yet.
+// Create begins to write to name; perm is for a file that is not there yet. An
+// error of this package is one for the user: it has a code, a place and a hint.
 func Create(name string, perm os.FileMode) (*File, error) {
+	f, err := create(name, perm)
+	if err != nil {
+		return nil, failed(err, name)
+	}
+	f.name = name
+	return f, nil
+}
+
+func create(name string, perm os.FileMode) (*File, error) {
 	name, direct, err := target(name)
 	if err != nil {
 		return nil, err
@@ -31,13 +42,19 @@ func Create(name string, perm os.FileMode) (*File, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &File{Writer: f, direct: f}, nil
+		return &File{to: f, direct: f}, nil
 	}
 	f, err := renameio.NewPendingFile(name, renameio.WithPermissions(perm), renameio.WithExistingPermissions())
 	if err != nil {
 		return nil, err
 	}
-	return &File{Writer: f, pending: f}, nil
+	return &File{to: f, pending: f}, nil
+}
+
+// Write adds data to the file.
+func (f *File) Write(data []byte) (int, error) {
+	n, err := f.to.Write(data)
+	return n, failed(err, f.name)
 }
 
 // Commit ends the writing: from now on the file has its name.
@@ -45,9 +62,9 @@ func (f *File) Commit() error {
 	if f.direct != nil {
 		err := f.direct.Close()
 		f.direct = nil
-		return err
+		return failed(err, f.name)
 	}
-	return f.pending.CloseAtomicallyReplace()
+	return failed(f.pending.CloseAtomicallyReplace(), f.name)
 }
 
 // Discard takes back what was not committed; after Commit it does nothing.
@@ -89,7 +106,7 @@ func target(name string) (string, bool, error) {
 		case err != nil:
 			return name, false, nil // the caller's attempt to make it says why not
 		case info.IsDir():
-			return "", false, errors.New("it is a directory")
+			return "", false, errDirectory
 		case info.Mode()&os.ModeSymlink == 0:
 			return name, !info.Mode().IsRegular(), nil
 		}

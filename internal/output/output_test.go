@@ -4,7 +4,10 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
+
+	"dot4fa/internal/fault"
 )
 
 func TestFile(t *testing.T) {
@@ -29,11 +32,24 @@ func TestFile(t *testing.T) {
 	if got, _ := os.ReadFile(name); string(got) != "second" {
 		t.Errorf("what was discarded is there: %q", got)
 	}
-	if err := Write(dir, nil, 0o600); err == nil {
-		t.Error("a directory was written to")
+	if err := Dir(filepath.Join(name, "x")); fault.Code(err) != fault.Usage {
+		t.Errorf("a directory in a file: %v", err)
 	}
-	if err := Write(filepath.Join(dir, "none", "x"), nil, 0o600); err == nil {
-		t.Error("a file was written to a directory that is not there")
+	if err := Dir(dir); err != nil {
+		t.Error(err)
+	}
+	for where, want := range map[string]string{
+		dir:                             "it is a directory",
+		filepath.Join(dir, "none", "x"): "there is no directory " + filepath.Join(dir, "none"),
+		filepath.Join(name, "x"):        "there is no directory " + name,
+	} {
+		err := Write(where, nil, 0o600)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", where, err, want)
+		}
+		if fault.Code(err) != fault.Usage || fault.Hint(err) == "" {
+			t.Errorf("%s: code %d, hint %q", where, fault.Code(err), fault.Hint(err))
+		}
 	}
 	if left, _ := os.ReadDir(dir); len(left) != 1 {
 		t.Errorf("left behind: %v", left)
@@ -87,6 +103,8 @@ func TestDevice(t *testing.T) {
 		}
 		if err := Write(link, []byte("text"), 0o600); (err != nil) != fails {
 			t.Errorf("%s: %v", device, err)
+		} else if fails && fault.Code(err) != fault.Environment {
+			t.Errorf("%s: %v has code %d", device, err, fault.Code(err))
 		}
 		if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
 			t.Errorf("the link to %s was replaced", device)

@@ -215,12 +215,12 @@ const (
 // when it has them, with these around it when there is no such file yet. A file
 // without them is not touched.
 func WriteMarkdown(name string, report []byte) error {
-	old, err := input.Read(name)
+	old, err := input.Read(name, "name a file, of which the part between the marks is written anew")
 	if errors.Is(err, fs.ErrNotExist) {
-		return WriteFile(name, slices.Concat([]byte(Begin), report, []byte(End)))
+		return output.Write(name, slices.Concat([]byte(Begin), report, []byte(End)), 0o666)
 	}
 	if err != nil {
-		return fault.New(fault.Environment, "cannot read the file to write into: %w", err).At("%s", name).Hintf("name a file, of which the part between the marks is written anew")
+		return err
 	}
 	head, rest, hasBegin := bytes.Cut(old, []byte(Begin))
 	_, tail, hasEnd := bytes.Cut(rest, []byte(End))
@@ -228,8 +228,5 @@ func WriteMarkdown(name string, report []byte) error {
 		return fault.New(fault.Usage, "the file is there and has no place for the report").At("%s", name).
 			Hintf("name a new file, or put these two lines where it belongs: %s and %s", strings.TrimSpace(Begin), strings.TrimSpace(End))
 	}
-	if err := output.Write(name, slices.Concat(head, []byte(Begin), report, []byte(End), tail), 0o644); err != nil {
-		return fault.New(fault.Environment, "cannot write the report: %w", err).At("%s", name).Hintf("check its permissions and the free space")
-	}
-	return nil
+	return output.Write(name, slices.Concat(head, []byte(Begin), report, []byte(End), tail), 0o644)
 }

@@ -9,8 +9,6 @@ import (
 	"strings"
 
 	"dot4fa/internal/check"
-	"dot4fa/internal/fault"
-	"dot4fa/internal/output"
 	"dot4fa/internal/series"
 	"dot4fa/internal/syntax"
 )
@@ -134,12 +132,4 @@ func escaped(s string) string {
 	var b strings.Builder
 	_ = xml.EscapeText(&b, []byte(s)) // a strings.Builder does not fail
 	return b.String()
-}
-
-// WriteFile writes a picture, whole or not at all.
-func WriteFile(name string, data []byte) error {
-	if err := output.Write(name, data, 0o666); err != nil {
-		return fault.New(fault.Environment, "cannot write the picture: %w", err).At("%s", name).Hintf("name a file in a directory that is writable")
-	}
-	return nil
 }

@@ -288,10 +288,7 @@ func replaceFile(name string, data []byte) error {
 	if info, err := os.Stat(name); err == nil {
 		mode = info.Mode().Perm()
 	}
-	if err := output.Write(name, data, mode); err != nil {
-		return environment(err, name, "cannot rewrite the recipe")
-	}
-	return nil
+	return output.Write(name, data, mode)
 }
 
 func firstLine(err error) string {

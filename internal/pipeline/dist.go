@@ -56,7 +56,7 @@ func (r *Run) Dist(ctx context.Context, o DistOptions) (*dist.Info, error) {
 		if err != nil || o.SBOM == "" {
 			return err
 		}
-		return writeSBOM(o.SBOM, sbom)
+		return output.Write(o.SBOM, sbom, 0o644)
 	})...)
 	return info, err
 }
@@ -84,14 +84,6 @@ func (r *Run) made() (dist.Made, error) {
 	}
 	tool, _ := debug.ReadBuildInfo()
 	return dist.Made{Lock: l, URL: r.Recipe.Upstream.URL, Tool: tool, Version: r.Version, Tree: r.Work}, nil
-}
-
-func writeSBOM(file string, data []byte) error {
-	if err := output.Write(file, data, 0o644); err != nil {
-		return fault.New(fault.Environment, "cannot write the SBOM: %w", err).At("%s", file).
-			Hintf("check that %s is there, can be written to and has space", filepath.Dir(file))
-	}
-	return nil
 }
 
 func (r *Run) pack(o DistOptions, made dist.Made) (*dist.Info, error) {

@@ -77,17 +77,14 @@ func Make(ctx context.Context, file string, s Shape, n int, weights string) erro
 	}
 	out, err := output.Create(file, 0o666)
 	if err != nil {
-		return fault.New(fault.Environment, "cannot write the model: %w", err).At("%s", file).Hintf("name a file in a directory that can be written")
+		return err
 	}
 	defer out.Discard()
 	pairs, tensors := layout(s, n, t)
 	if err := gguf.Write(until{ctx, out}, pairs, tensors); err != nil {
-		return fault.New(fault.Environment, "cannot write the model: %w", err).At("%s", file).Hintf("is there enough space?")
+		return err
 	}
-	if err := out.Commit(); err != nil {
-		return fault.New(fault.Environment, "cannot write the model: %w", err).At("%s", file).Hintf("name a file in a directory that can be written")
-	}
-	return nil
+	return out.Commit()
 }
 
 // until writes to out until ctx is done.

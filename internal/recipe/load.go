@@ -113,13 +113,9 @@ func readNamed(fsys fs.FS, name string) (source, error) {
 func readLocal(file string) (source, error) {
 	base := filepath.Base(file)
 	name := strings.TrimSuffix(strings.TrimSuffix(base, ".yaml"), ".yml")
-	data, err := input.Read(file)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return source{}, fault.New(fault.Usage, "no such recipe file").At("%s", file).
-			Hintf("give a file that exists, or the name of a recipe without a path (see recipe list)")
-	case err != nil:
-		return source{}, fault.New(fault.Environment, "cannot read the recipe: %w", err).At("%s", file).Hintf("give a readable file")
+	data, err := input.Read(file, "name the file of a recipe, or a recipe without a path: dot4fa recipe list")
+	if err != nil {
+		return source{}, err
 	}
 	return source{name: name, file: file, data: data, local: filepath.Dir(file)}, nil
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"dot4fa/internal/fault"
+	"dot4fa/internal/input"
 )
 
 // Write puts the release into dir, which is made or must be empty, or hold an
@@ -71,7 +72,7 @@ func replaceable(dir string) (bool, error) {
 		return true, nil
 	}
 	mine := map[string]string{}
-	if data, err := os.ReadFile(filepath.Join(dir, InfoFile)); err == nil {
+	if data, err := input.Read(filepath.Join(dir, InfoFile), ""); err == nil {
 		var info Info
 		if json.Unmarshal(data, &info) == nil && info.Format == format {
 			mine[InfoFile] = sum(data)
@@ -82,7 +83,7 @@ func replaceable(dir string) (bool, error) {
 	}
 	var foreign []string
 	for _, e := range entries {
-		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		data, err := input.Read(filepath.Join(dir, e.Name()), "")
 		if err != nil || mine[e.Name()] != sum(data) {
 			foreign = append(foreign, e.Name())
 		}

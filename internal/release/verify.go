@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -33,11 +34,14 @@ type Verified struct {
 
 // ReadInfo reads release.json of an export.
 func ReadInfo(dir string) (*Info, error) {
+	const another = "name the directory that holds " + InfoFile + " and the patches"
+	if err := input.Dir(dir, another); err != nil {
+		return nil, err
+	}
 	at := filepath.Join(dir, InfoFile)
-	data, err := input.Read(at)
+	data, err := input.Read(at, another)
 	if err != nil {
-		return nil, fault.New(fault.VerifyFailed, "no release can be read there: %w", err).At("%s", dir).
-			Hintf("give the directory that holds %s and the patches", InfoFile)
+		return nil, fault.New(fault.VerifyFailed, "no release can be read there: %w", err).Hintf("%s", another)
 	}
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
@@ -114,9 +118,12 @@ func readAll(dir string, info *Info) (patches [][]byte, problems []string, err e
 			continue
 		}
 		listed[p.File] = true
-		data, err := input.Read(filepath.Join(dir, p.File))
-		if err != nil {
+		data, err := input.Read(filepath.Join(dir, p.File), "")
+		if errors.Is(err, fs.ErrNotExist) {
 			problems = append(problems, p.File+": is missing")
+			continue
+		} else if err != nil {
+			problems = append(problems, err.Error())
 			continue
 		}
 		patches = append(patches, data)

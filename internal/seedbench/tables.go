@@ -5,14 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"time"
 
 	"dot4fa/internal/bench"
-	"dot4fa/internal/fault"
 	"dot4fa/internal/output"
 	"dot4fa/internal/page"
 )
@@ -50,14 +48,14 @@ func (r *Result) Write(dir string) ([]string, error) {
 	if err := r.Markdown(&text); err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return nil, fault.New(fault.Environment, "cannot make the directory of the results: %w", err).Hintf("name one that can be written with --out")
+	if err := output.Dir(dir); err != nil {
+		return nil, err
 	}
 	var files []string
 	for ext, content := range map[string][]byte{".json": append(data, '\n'), ".md": text.Bytes()} {
 		file := filepath.Join(dir, bench.Name(r.Device)+"-seed"+ext)
 		if err := output.Write(file, content, 0o666); err != nil {
-			return nil, fault.New(fault.Environment, "cannot write the results: %w", err).At("%s", file).Hintf("name a directory that can be written with --out")
+			return nil, err
 		}
 		files = append(files, file)
 	}

@@ -1,8 +1,6 @@
 package upstream
 
 import (
-	"errors"
-	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -10,6 +8,7 @@ import (
 	"strings"
 
 	"dot4fa/internal/fault"
+	"dot4fa/internal/input"
 )
 
 // place is what a location turns out to be.
@@ -45,18 +44,12 @@ func locate(s string) (location, error) {
 	if err != nil {
 		return location{}, err
 	}
-	fi, err := os.Stat(dir)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		e := fault.New(fault.Usage, "upstream does not exist").At("%s", s)
-		if host, _, ok := strings.Cut(s, "/"); ok && strings.Contains(host, ".") && !strings.HasPrefix(s, ".") {
-			return location{}, e.Hintf("did you mean https://%s", s)
-		}
-		return location{}, e.Hintf("give a URL (https://…), a repository or a directory with llama.cpp's files")
-	case err != nil:
-		return location{}, fault.New(fault.Environment, "cannot read upstream: %w", err).At("%s", s).Hintf("check the permissions of the directory")
-	case !fi.IsDir():
-		return location{}, fault.New(fault.Usage, "upstream is not a directory").At("%s", s).Hintf("unpack an archive first, or give a repository or a URL")
+	hint := "give a URL (https://…), a repository or a directory with llama.cpp's files; unpack an archive first"
+	if host, _, ok := strings.Cut(s, "/"); ok && strings.Contains(host, ".") && !strings.HasPrefix(s, ".") {
+		hint = "did you mean https://" + s
+	}
+	if err := input.Dir(s, hint); err != nil {
+		return location{}, err
 	}
 	return locateDir(s, dir)
 }

@@ -87,20 +87,19 @@ func writeJSON(file string, v any) error {
 	if err != nil {
 		return err
 	}
-	if err := output.Write(file, append(data, '\n'), 0o666); err != nil {
-		return fault.New(fault.Environment, "cannot write a result: %w", err).At("%s", file).Hintf("check the space and the permissions")
-	}
-	return nil
+	return output.Write(file, append(data, '\n'), 0o666)
 }
 
 // file names something else that is kept.
 func (s *store) file(name string) string { return filepath.Join(s.dir, name) }
 
+const another = "name a file with --model or --text"
+
 // sumFile is the sha256 of a file.
 func sumFile(name string) (string, error) {
-	f, err := input.Open(name)
+	f, err := input.Open(name, another)
 	if err != nil {
-		return "", fault.New(fault.Usage, "cannot read the file: %w", err).Hintf("name one that is there")
+		return "", err
 	}
 	defer f.Close()
 	h := sha256.New()

@@ -5,7 +5,6 @@ package verify
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -15,6 +14,7 @@ import (
 
 	"dot4fa/internal/fault"
 	"dot4fa/internal/gguf"
+	"dot4fa/internal/input"
 	"dot4fa/internal/progress"
 	"dot4fa/internal/vram"
 )
@@ -124,11 +124,8 @@ func (o *Options) inputs(quality bool) (*Quality, error) {
 			return nil, fault.New(fault.Usage, "no %s was given, and the small one was not found", f.flag[2:]).
 				Hintf("name one with %s, or leave the parts that need it out: --skip state,quality", f.flag)
 		}
-		if info, err := os.Stat(f.file); err != nil || info.IsDir() {
-			if err == nil {
-				err = errors.New("it is a directory")
-			}
-			return nil, fault.New(fault.Usage, "cannot read the file that %s names: %w", f.flag, err).Hintf("name one that is there")
+		if err := input.File(f.file, "name one that is there with "+f.flag); err != nil {
+			return nil, err
 		}
 	}
 	h, err := gguf.Open(o.Model)
@@ -251,7 +248,7 @@ func order(q *Quality, types []Pair) {
 func fileOf(name string) (File, error) {
 	info, err := os.Stat(name)
 	if err != nil {
-		return File{}, fault.New(fault.Usage, "cannot read the file: %w", err).Hintf("name one that is there")
+		return File{}, fault.Read(err, name)
 	}
 	sum, err := sumFile(name)
 	return File{Name: filepath.Base(name), Bytes: info.Size(), SHA256: sum}, err

@@ -165,7 +165,7 @@ func TestQualityFailures(t *testing.T) {
 		"too few chunks":         {env: map[string]string{"FAKE_TEXT": "600"}, edit: func(o *Options) { o.Chunks = 3 }, code: fault.Usage, want: "holds 2 chunks"},
 		"too few, no word of it": {env: map[string]string{"FAKE_TEXT": "600", "FAKE_SILENT": "1"}, edit: func(o *Options) { o.Chunks = 3 }, code: fault.Usage, want: "holds 2 chunks"},
 		"no model":               {edit: func(o *Options) { o.Model = "" }, code: fault.Usage, want: "no model was given"},
-		"model not there":        {edit: func(o *Options) { o.Model += "x" }, code: fault.Usage, want: "--model"},
+		"model not there":        {edit: func(o *Options) { o.Model += "x" }, code: fault.Usage, want: "does not exist"},
 		"text is a directory":    {edit: func(o *Options) { o.Text = o.Dir + "/.." }, code: fault.Usage, want: "directory"},
 		"not a GGUF":             {edit: func(o *Options) { o.Model = o.Text }, code: fault.Usage, want: "not a GGUF"},
 		"everything left out":    {edit: func(o *Options) { o.Skip = Parts }, code: fault.Usage, want: "left out"},
