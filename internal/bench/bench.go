@@ -146,7 +146,11 @@ func Load(path string) (*Result, error) {
 	if strings.ContainsFunc(r.Device, unicode.IsControl) {
 		return nil, fault.New(fault.Usage, "the stored run has a device %q, which no device is called", r.Device).At("%s", path).Hintf("name a file that dot4fa bench wrote")
 	}
-	for _, row := range r.Rows {
+	for i, row := range r.Rows {
+		if slices.ContainsFunc(r.Rows[:i], row.same) {
+			return nil, fault.New(fault.Usage, "the stored run has two figures of nk %d, nq %d, d %d, gqa %d, %s beside %s", row.NK, row.NQ, row.D, row.GQA, row.V, row.Baseline).
+				At("%s", path).Hintf("measure again, or leave one of them out")
+		}
 		if !row.whole(r.Reference) {
 			return nil, fault.New(fault.Usage, "a row of the stored run is incomplete: nk %d, nq %d, d %d, %s", row.NK, row.NQ, row.D, row.V).At("%s", path).Hintf("measure again")
 		}
@@ -161,33 +165,42 @@ func (r Row) whole(reference string) bool {
 		min(r.Spread, r.BaseSpr, r.FloorUS) >= 0
 }
 
-// Merge puts runs of one device and one commit together; of figures that several
-// have, those of the later ones stay.
-func Merge(runs ...*Result) (*Result, error) {
-	out := *runs[0]
-	for _, r := range runs[1:] {
-		if r.Device != out.Device || r.Commit != out.Commit {
-			return nil, fault.New(fault.Usage, "the runs do not belong together: %s with %s, and %s with %s", out.Device, out.Commit, r.Device, r.Commit).
-				Hintf("measure all of it with one build")
-		}
-		out.Rows = slices.DeleteFunc(slices.Clone(out.Rows), func(a Row) bool {
-			return slices.ContainsFunc(r.Rows, func(b Row) bool { return a.Shape() == b.Shape() && a.V == b.V && a.Baseline == b.Baseline })
-		})
-		out.Rows = append(out.Rows, r.Rows...)
-		if len(r.EndToEnd) > 0 {
-			out.EndToEnd, out.Model = r.EndToEnd, r.Model
-		}
-		if r.Memory.GBps > 0 {
-			out.Memory = r.Memory
-		}
-		out.Failed = append(slices.Clone(out.Failed), r.Failed...)
-		out.Repeat = min(out.Repeat, r.Repeat)
-		if r.When.After(out.When) {
-			out.When = r.When
-		}
+// Merge puts two runs of one device, one commit and one model together. Of a
+// figure that both have the later one's stays; replaced says how many those are.
+func Merge(earlier, later *Result) (all *Result, replaced int, err error) {
+	out := *earlier
+	if later.Device != out.Device || later.Commit != out.Commit {
+		return nil, 0, fault.New(fault.Usage, "the runs do not belong together: %s with %s, and %s with %s", out.Device, out.Commit, later.Device, later.Commit).
+			Hintf("measure all of it with one build")
 	}
-	return &out, nil
+	if a, b := out.Model, later.Model; a != nil && b != nil && (a.Name != b.Name || a.Bytes != b.Bytes) {
+		return nil, 0, fault.New(fault.Usage, "the runs do not belong together: they are of the models %s and %s", a.Name, b.Name).
+			Hintf("leave one of the runs out")
+	}
+	out.Rows = slices.DeleteFunc(slices.Clone(out.Rows), func(a Row) bool {
+		return slices.ContainsFunc(later.Rows, func(b Row) bool { return a.same(b) })
+	})
+	out.EndToEnd = slices.DeleteFunc(slices.Clone(out.EndToEnd), func(a Tokens) bool {
+		return slices.ContainsFunc(later.EndToEnd, func(b Tokens) bool { return a.same(b) })
+	})
+	replaced = len(earlier.Rows) - len(out.Rows) + len(earlier.EndToEnd) - len(out.EndToEnd)
+	out.Rows, out.EndToEnd = append(out.Rows, later.Rows...), append(out.EndToEnd, later.EndToEnd...)
+	if later.Model != nil {
+		out.Model = later.Model
+	}
+	if later.Memory.GBps > 0 {
+		out.Memory = later.Memory
+	}
+	out.Failed = append(slices.Clone(out.Failed), later.Failed...)
+	out.Repeat = min(out.Repeat, later.Repeat)
+	if later.When.After(out.When) {
+		out.When = later.When
+	}
+	return &out, replaced, nil
 }
+
+// same reports whether both are figures of the same thing.
+func (r Row) same(s Row) bool { return r.Shape() == s.Shape() && r.V == s.V && r.Baseline == s.Baseline }
 
 // Write writes JSON, a page and pictures to dir, and returns their names.
 func (r *Result) Write(dir string) ([]string, error) {

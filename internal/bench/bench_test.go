@@ -166,18 +166,30 @@ func TestMerge(t *testing.T) {
 	b.Rows = b.Rows[:2] // nk=512, nq=1
 	b.Rows[0].US = 5
 	b.Rows = append(b.Rows, Row{NK: 512, NQ: 1, D: 64, GQA: 4, KVHeads: 8, V: "f16", US: 1, Baseline: "f16/f16", BaseUS: 1})
-	r, err := Merge(a, b)
+	r, replaced, err := Merge(a, b)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(r.Rows) != 11 || len(r.EndToEnd) != 2 || r.Model == nil || len(a.Rows) != 10 {
 		t.Errorf("%d rows, %d tests, %v; the first now has %d rows", len(r.Rows), len(r.EndToEnd), r.Model, len(a.Rows))
 	}
+	if replaced != 2 {
+		t.Errorf("%d figures were replaced, not 2", replaced)
+	}
 	if row, ok := r.canonical(1, 512, "q8_0/q4_0"); !ok || row.US != 5 {
 		t.Errorf("the earlier figure stayed: %+v", row)
 	}
+	a.EndToEnd, a.Model = sample().EndToEnd[:1], sample().Model
+	b.EndToEnd[0].PerSecond = 7
+	if r, replaced, err := Merge(a, b); err != nil || replaced != 3 || len(r.EndToEnd) != 2 || r.EndToEnd[0].PerSecond != 7 {
+		t.Errorf("%d replaced, tests %+v, %v", replaced, r.EndToEnd, err)
+	}
+	a.Model.Name = "another"
+	if _, _, err := Merge(a, b); fault.Code(err) != fault.Usage {
+		t.Errorf("two models: %v", err)
+	}
 	b.Commit = "another"
-	if _, err := Merge(a, b); fault.Code(err) != fault.Usage {
+	if _, _, err := Merge(a, b); fault.Code(err) != fault.Usage {
 		t.Errorf("two commits: %v", err)
 	}
 }

@@ -34,6 +34,11 @@ type Tokens struct {
 	Repeat    int     `json:"repeat"`
 }
 
+// same reports whether both are figures of the same test.
+func (t Tokens) same(s Tokens) bool {
+	return t.Cache == s.Cache && t.Prompt == s.Prompt && t.Gen == s.Gen && t.Depth == s.Depth
+}
+
 // Test names a test as llama-bench does.
 func (t Tokens) Test() string {
 	name := fmt.Sprintf("pp%d", t.Prompt)

@@ -16,6 +16,7 @@ import (
 	"dot4fa/internal/input"
 	"dot4fa/internal/lock"
 	"dot4fa/internal/nearest"
+	"dot4fa/internal/page"
 	"dot4fa/internal/pipeline"
 	"dot4fa/internal/randmodel"
 	"dot4fa/internal/recipe"
@@ -90,7 +91,7 @@ one, for the suite model where no model is at hand.`,
 	f.DurationVar(&o.least, "least", 250*time.Millisecond, "least `time` of one case in one repetition")
 	f.DurationVar(&o.within, "within", 0, "begin nothing new after this `time`, and report what there is")
 	f.StringVar(&o.out, "out", "", "`directory` for JSON, Markdown and pictures (default: .dot4fa/bench in the work tree)")
-	f.StringArrayVar(&o.from, "from", nil, "take this stored run instead of measuring, a `file` (repeatable: put together)")
+	f.StringArrayVar(&o.from, "from", nil, "take this stored run instead of measuring, a `file` (repeatable: of a figure that several have, the last one's stays)")
 	f.StringVar(&o.compare, "compare", "", "compare with this stored run, a `file`")
 	f.BoolVar(&o.targets, "targets", false, "also print the project's targets and what was measured")
 	f.StringVar(&o.scalar, "no-matrix", "", "for --targets: a stored run with matrix cores off, a `file`")
@@ -108,11 +109,17 @@ one, for the suite model where no model is at hand.`,
 }
 
 func (a *app) runBench(cmd *cobra.Command, o *benchFlags) error {
+	if err := o.alone(cmd); err != nil {
+		return err
+	}
 	if o.make != "" {
 		return a.makeModel(cmd, o)
 	}
 	if err := o.check(); err != nil {
 		return err
+	}
+	if len(o.from) > 0 && a.dryRun {
+		return noDryRun("bench --from")
 	}
 	if o.suites[0] == "seed" {
 		return a.runSeed(cmd.Context(), o)
@@ -132,7 +139,7 @@ func (a *app) runBench(cmd *cobra.Command, o *benchFlags) error {
 	var r *bench.Result
 	out := o.out
 	if len(o.from) > 0 {
-		r, err = loadRuns(o.from)
+		r, err = a.loadRuns(o.from)
 	} else {
 		r, out, err = a.measure(cmd.Context(), o)
 	}
@@ -151,17 +158,28 @@ func (a *app) runBench(cmd *cobra.Command, o *benchFlags) error {
 	return a.printBench(o, r, before, scalar)
 }
 
-// loadRuns reads stored runs as one.
-func loadRuns(files []string) (*bench.Result, error) {
-	var runs []*bench.Result
+// loadRuns reads stored runs as one, and says which figures of it are of a later
+// one instead of an earlier.
+func (a *app) loadRuns(files []string) (*bench.Result, error) {
+	var all *bench.Result
 	for _, file := range files {
 		r, err := bench.Load(file)
 		if err != nil {
 			return nil, err
 		}
-		runs = append(runs, r)
+		if all == nil {
+			all = r
+			continue
+		}
+		replaced := 0
+		if all, replaced, err = bench.Merge(all, r); err != nil {
+			return nil, err
+		}
+		if replaced > 0 {
+			a.note("%s replaces %s of the runs before it", file, page.Plural(replaced, "figure"))
+		}
 	}
-	return bench.Merge(runs...)
+	return all, nil
 }
 
 // printBench prints what was measured and what follows from it.
@@ -250,6 +268,31 @@ func (a *app) measure(ctx context.Context, o *benchFlags) (*bench.Result, string
 	return r, out, err
 }
 
+// alone refuses flags that say nothing together: those of measuring beside a
+// stored run, those of a model of random weights without one, and the reverse.
+func (o *benchFlags) alone(cmd *cobra.Command) error {
+	measuring := []string{"suite", "shapes", "device", "repeat", "least", "within", "model", "cache", "depth", "prompt", "gen"}
+	results := []string{"out", "from", "compare", "targets", "no-matrix"}
+	made := []string{"layers-like", "layers", "weights"}
+	for _, c := range []struct {
+		when bool
+		none []string
+		why  string
+		hint string
+	}{
+		{o.make != "", append(measuring, results...), "--make-model only writes a model, and --%s says nothing about it", "leave one of the two out"},
+		{o.make == "", made, "--%s is for --make-model", "name the file to write with --make-model"},
+		{len(o.from) > 0, measuring, "--from takes a stored run as it is, and --%s is for measuring", "leave one of the two out"},
+	} {
+		for _, name := range c.none {
+			if c.when && cmd.Flags().Changed(name) {
+				return fault.New(fault.Usage, c.why, name).Hintf("%s", c.hint)
+			}
+		}
+	}
+	return nil
+}
+
 func (o *benchFlags) check() error {
 	for _, s := range o.suites {
 		if !slices.Contains(suites, s) {
@@ -263,8 +306,8 @@ func (o *benchFlags) check() error {
 	switch {
 	case len(o.suites) == 0:
 		return fault.New(fault.Usage, "--suite is empty").Hintf("suites: %s", strings.Join(suites, ", "))
-	case slices.Contains(o.suites, "seed") && (len(o.suites) > 1 || len(o.from) > 0 || o.compare != "" || o.targets):
-		return fault.New(fault.Usage, "the suite seed is run alone, without --from, --compare and --targets").Hintf("run the others by themselves")
+	case slices.Contains(o.suites, "seed") && (len(o.suites) > 1 || o.compare != "" || o.targets):
+		return fault.New(fault.Usage, "the suite seed is run alone, without --compare and --targets").Hintf("run the others by themselves")
 	case o.repeat < 1 || o.repeat > 1000:
 		return fault.New(fault.Usage, "--repeat must be from 1 to 1000, not %d", o.repeat).Hintf("3 is usual")
 	case o.least < time.Millisecond || o.least > time.Minute:

@@ -28,6 +28,9 @@ hashes, and that the patches apply strictly to the base and give the tree.`,
   dot4fa export --verify series
   git -C llama.cpp checkout b10573 && git -C llama.cpp am "$PWD"/series/*.patch`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if verify != "" && a.dryRun {
+				return noDryRun("export --verify")
+			}
 			if (out == "") == (verify == "") {
 				return fault.New(fault.Usage, "export needs --out or --verify, and not both").Hintf("dot4fa export --out series")
 			}

@@ -67,10 +67,6 @@ is 6.`,
 			if err != nil {
 				return err
 			}
-			if a.dryRun {
-				a.note("isa only compiles and reads; there is nothing to run")
-				return nil
-			}
 			dir, err := os.MkdirTemp("", "dot4fa-isa")
 			if err != nil {
 				return fault.Temporary(err)

@@ -46,10 +46,6 @@ That is how proof from hardware that this project has not got comes back.`,
 					return fault.New(fault.Usage, "unknown part %s", w).Hintf("only isa can be left out: the others take no time")
 				}
 			}
-			if a.dryRun {
-				a.note("report only asks the other commands; there is nothing to run")
-				return nil
-			}
 			rep, err := a.collect(cmd.Context(), without)
 			if err != nil {
 				return err

@@ -37,8 +37,14 @@ skips what is done already.`,
 		Args: noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		PersistentPreRunE: func(cmd *cobra.Command, args []string) error {
-			if err := noneEmpty(cmd, args); err != nil || a.rocm == "" {
+			if err := noneEmpty(cmd, args); err != nil {
 				return err
+			}
+			if f := cmd.Flags().Lookup("dry-run"); f != nil && f.Hidden && f.Changed {
+				return noDryRun(cmd.CommandPath())
+			}
+			if a.rocm == "" {
+				return nil
 			}
 			return input.Dir(a.rocm, "name the directory of a ROCm with --toolchain; dot4fa doctor without it says what there is")
 		},
@@ -77,6 +83,11 @@ skips what is done already.`,
 	add("build", a.build(), a.fetch(), a.render(), a.apply(), a.unapply(), a.configure(), a.doctor(), a.toolchain(), a.dist(), a.status(), a.clean())
 	add("series", a.check(), a.explain(), a.diff(), a.bump(), a.export())
 	add("facts", a.recipes(), a.routes(), a.env(), a.isa(), a.verify(), a.bench(), a.vram(), a.makeReport(), a.figures(), a.ci(), a.version())
+	for _, name := range []string{"doctor", "status", "explain", "diff", "recipe", "routes", "env", "isa", "report", "figures", "ci matrix", "version"} {
+		if c, _, err := root.Find(strings.Fields(name)); err == nil {
+			onlyReads(c)
+		}
+	}
 	root.SetHelpCommand(a.help(root))
 	root.SetHelpCommandGroupID("facts")
 	root.SetCompletionCommandGroupID("facts")
@@ -88,6 +99,20 @@ skips what is done already.`,
 		}
 	}
 	return root
+}
+
+// onlyReads takes --dry-run away from a command, and from those below it, that
+// changes nothing: of it there is nothing to leave out.
+func onlyReads(c *cobra.Command) {
+	c.Flags().Bool("dry-run", false, "") // in the place of root's
+	_ = c.Flags().MarkHidden("dry-run")
+	for _, sub := range c.Commands() {
+		onlyReads(sub)
+	}
+}
+
+func noDryRun(what string) error {
+	return fault.New(fault.Usage, "%s changes nothing, and has no --dry-run", what).Hintf("leave --dry-run out")
 }
 
 // noCommand refuses arguments where a subcommand is expected, and says which one

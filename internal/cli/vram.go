@@ -46,6 +46,9 @@ llama-server takes four slots that share the cells, unless told otherwise:
   dot4fa vram model.gguf --check --recipe cpu    # hold it against the built llama.cpp`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if a.dryRun && !o.check {
+				return noDryRun("vram without --check")
+			}
 			req, err := o.request(cmd, args)
 			if err != nil {
 				return err
