@@ -47,17 +47,20 @@ tree, under a name made of programs, model and text, so that an interrupted run
 goes on. What does not hold its bound ends with exit code 6. A part that is left
 out is listed as left out.
 
-The small model kjv-d256-gqa6-f16.gguf and kjv-heldout.txt are taken from
-data/ or ../shared/data/ where they are there. Nothing is downloaded.`,
-		Example: `  dot4fa verify --recipe cpu
+The parts state and quality need --model, a GGUF file with heads of 64, 128 or
+256, and --text, plain text that the model has not learned from: as many tokens as
+the largest of --ctx times --chunks. Nothing is downloaded. Where there are none,
+--skip state,quality runs the rest.`,
+		Example: `  dot4fa verify --recipe cpu --model MODEL.gguf --text TEXT
+  dot4fa verify --recipe cpu --skip state,quality
   dot4fa verify --model MODEL.gguf --text TEXT --ctx 512,2048,8192 --chunks 4
-  dot4fa verify --skip ops,state,depth --types packed16/f16,packed16/q4_0 --svg kld.svg
-  dot4fa verify --quick --json`,
+  dot4fa verify --model MODEL.gguf --text TEXT --skip ops,state,depth --types packed16/f16,packed16/q4_0 --svg kld.svg
+  dot4fa verify --quick --skip state,quality --json`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.runVerify(cmd, f) },
 	}
 	s := c.Flags()
 	s.SortFlags = false
-	s.StringVar(&f.o.Model, "model", "", "a GGUF `file` (default: the small model where it is found)")
+	s.StringVar(&f.o.Model, "model", "", "the model, a GGUF `file`")
 	s.StringVar(&f.o.Text, "text", "", "the text `file` whose tokens are predicted")
 	s.StringSliceVar(&f.types, "types", nil, "pairs of `K/V` types to measure; packed16-mse refits the scales (default: 11 pairs of f16, q8_0, packed16, packed16-mse with f16, q8_0, q4_0)")
 	s.IntSliceVar(&f.o.Ctxs, "ctx", []int{2048}, "`contexts` to measure at, each by itself")
@@ -184,7 +187,8 @@ func (f *verifyFlags) check() error {
 	return nil
 }
 
-// small finds the small model or its text, unless one was named.
+// small finds the small model or its text, which those who work on dot4fa have,
+// unless one was named.
 func small(given string, r *pipeline.Run, name string) string {
 	if given != "" {
 		return given

@@ -121,7 +121,7 @@ func (r *Report) fail(problem, what string) {
 func (o *Options) inputs(quality bool) (*Quality, error) {
 	for _, f := range []struct{ file, flag string }{{o.Model, "--model"}, {o.Text, "--text"}} {
 		if f.file == "" {
-			return nil, fault.New(fault.Usage, "no %s was given, and the small one was not found", f.flag[2:]).
+			return nil, fault.New(fault.Usage, "no %s was given", f.flag[2:]).
 				Hintf("name one with %s, or leave the parts that need it out: --skip state,quality", f.flag)
 		}
 		if err := input.File(f.file, "name one that is there with "+f.flag); err != nil {
