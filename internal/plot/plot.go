@@ -15,7 +15,7 @@ import (
 // Chart is one image: panels side by side with one legend below them.
 type Chart struct {
 	Title  string
-	Note   string // a line below the legend: conditions, sources
+	Note   string // below the legend: conditions, sources
 	Panels []Panel
 }
 
@@ -56,9 +56,6 @@ type Point struct {
 	Note      string
 }
 
-// colors are told apart by the colour-blind (Okabe and Ito), and by lightness.
-var colors = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#999999", "#b2182b", "#6a3d9a"}
-
 const (
 	panelWidth, panelHeight = 300, 250
 	marginLeft              = 62 // of a panel, for the labels of its y axis
@@ -66,39 +63,50 @@ const (
 	marginBottom            = 44
 	gap                     = 16
 	legendLine              = 16
+	legendMark              = 28 // the piece of line before a name
+	titleSize, titleLine    = 14, 18
+	noteSize, noteLine      = 10, 13
+	fontSize                = 11
 )
 
 // SVG draws c. Points that are not finite, or not positive on a logarithmic
 // axis, are left out.
 func (c Chart) SVG() []byte {
 	names := c.names()
-	perRow := max(1, len(c.Panels)*(panelWidth+marginLeft)/210)
-	legend := (len(names) + perRow - 1) / perRow * legendLine
-	if c.Note != "" {
-		legend += legendLine
-	}
+	colors := palette(names)
 	width := max(1, len(c.Panels))*(panelWidth+marginLeft+gap) + gap
-	height := marginTop + panelHeight + marginBottom + legend + 8
+	title := wrap(c.Title, float64(width-2*gap), titleSize, widestBold)
+	note := wrap(c.Note, float64(width-2*gap), noteSize, widest)
+	column := 180
+	for _, name := range names {
+		column = max(column, legendMark+wide(name, fontSize)+gap)
+	}
+	perRow := max(1, (width-2*gap)/column)
+	top := marginTop + max(0, len(title)-1)*titleLine
+	legend := top + panelHeight + marginBottom
+	below := legend + (len(names)+perRow-1)/perRow*legendLine
+	height := below + len(note)*noteLine + 8
 
 	var b bytes.Buffer
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="sans-serif" font-size="11">`+"\n", width, height, width, height)
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="sans-serif" font-size="%d">`+"\n", width, height, width, height, fontSize)
 	b.WriteString(`<rect width="100%" height="100%" fill="#ffffff"/>` + "\n")
-	fmt.Fprintf(&b, `<text x="%d" y="20" font-size="14" font-weight="bold">%s</text>`+"\n", gap, escaped(c.Title))
+	for i, line := range title {
+		fmt.Fprintf(&b, `<text x="%d" y="%d" font-size="%d" font-weight="bold">%s</text>`+"\n", gap, 20+i*titleLine, titleSize, escaped(line))
+	}
 	for i, p := range c.Panels {
 		left := gap + i*(panelWidth+marginLeft+gap) + marginLeft
-		fmt.Fprintf(&b, `<g transform="translate(%d %d)">`+"\n", left, marginTop)
-		p.draw(&b, names)
+		fmt.Fprintf(&b, `<g transform="translate(%d %d)">`+"\n", left, top)
+		p.draw(&b, colors)
 		b.WriteString("</g>\n")
 	}
-	y := marginTop + panelHeight + marginBottom + 10
 	for i, name := range names {
-		x := gap + i%perRow*210
-		line := y + i/perRow*legendLine
-		fmt.Fprintf(&b, `<line x1="%d" y1="%d" x2="%d" y2="%d" stroke="%s" stroke-width="2"%s/>`, x, line-4, x+22, line-4, colorOf(names, name), dashed(c.dashed(name)))
-		fmt.Fprintf(&b, `<text x="%d" y="%d">%s</text>`+"\n", x+28, line, escaped(name))
+		x := gap + i%perRow*column
+		line := legend + 10 + i/perRow*legendLine
+		fmt.Fprintf(&b, `<line x1="%d" y1="%d" x2="%d" y2="%d" stroke="%s" stroke-width="2"%s/>`, x, line-4, x+22, line-4, colors[name], dashed(c.dashed(name)))
+		fmt.Fprintf(&b, `<text x="%d" y="%d">%s</text>`+"\n", x+legendMark, line, escaped(name))
 	}
-	if c.Note != "" {
-		fmt.Fprintf(&b, `<text x="%d" y="%d" fill="#555555" font-size="10">%s</text>`+"\n", gap, height-10, escaped(c.Note))
+	for i, line := range note {
+		fmt.Fprintf(&b, `<text x="%d" y="%d" fill="#555555" font-size="%d">%s</text>`+"\n", gap, below+10+i*noteLine, noteSize, escaped(line))
 	}
 	b.WriteString("</svg>\n")
 	return b.Bytes()
@@ -136,10 +144,6 @@ func (c Chart) dashed(name string) bool {
 	return true // a level
 }
 
-func colorOf(names []string, name string) string {
-	return colors[slices.Index(names, name)%len(colors)]
-}
-
 func dashed(on bool) string {
 	if on {
 		return ` stroke-dasharray="5 3"`
@@ -147,7 +151,7 @@ func dashed(on bool) string {
 	return ""
 }
 
-func (p Panel) draw(b *bytes.Buffer, names []string) {
+func (p Panel) draw(b *bytes.Buffer, colors map[string]string) {
 	var xs, ys []float64
 	for _, l := range p.Lines {
 		for _, pt := range l.Points {
@@ -183,10 +187,10 @@ func (p Panel) draw(b *bytes.Buffer, names []string) {
 			continue
 		}
 		fmt.Fprintf(b, `<line x1="0" y1="%s" x2="%d" y2="%s" stroke="%s" stroke-width="1.5" stroke-dasharray="5 3"><title>%s: %s</title></line>`+"\n",
-			px(y.at(h.Y)), panelWidth, px(y.at(h.Y)), colorOf(names, h.Name), escaped(h.Name), number(h.Y))
+			px(y.at(h.Y)), panelWidth, px(y.at(h.Y)), colors[h.Name], escaped(h.Name), number(h.Y))
 	}
 	for _, l := range p.Lines {
-		p.line(b, l, colorOf(names, l.Name), x, y)
+		p.line(b, l, colors[l.Name], x, y)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -72,6 +73,93 @@ func TestWellFormed(t *testing.T) {
 		}
 		if len(c.Panels) == 2 && (count["circle"] != 5 || count["polyline"] != 2) {
 			t.Errorf("%d points and %d lines, want 5 and 2", count["circle"], count["polyline"])
+		}
+	}
+}
+
+// A cache has one colour, whatever else is drawn and in which order, and no two
+// lines of a chart have the same.
+func TestCacheColors(t *testing.T) {
+	seen := map[string]string{}
+	for k := range hues {
+		for v := range lightness {
+			k, note, noted := strings.Cut(k, " ")
+			name := k + "/" + v
+			if noted {
+				name += " " + note
+			}
+			color, ok := cacheColor(name)
+			if !ok || seen[color] != "" || slices.Contains(others, color) {
+				t.Errorf("%s has the colour %s, which %q has too", name, color, seen[color])
+			}
+			seen[color] = name
+		}
+	}
+	one := palette([]string{"f16/f16", "packed16/q4_0", "memory"})
+	two := palette([]string{"memory", "a level", "packed16/q4_0", "q8_0/q4_0", "f16/f16"})
+	for _, name := range []string{"f16/f16", "packed16/q4_0"} {
+		if one[name] != two[name] || one[name] == "" {
+			t.Errorf("%s has the colours %s and %s", name, one[name], two[name])
+		}
+	}
+	for _, name := range []string{"memory", "K/V", "f16", "f16/f16 and more"} {
+		if _, ok := cacheColor(name); ok {
+			t.Errorf("%s is taken for a cache", name)
+		}
+	}
+	if got := hsl(204, 0.85, 0.58); got != "#39a6ef" {
+		t.Errorf("hsl(204 85%% 58%%) is %s", got)
+	}
+}
+
+// No text runs out of the picture, however long it is: in bold and in small
+// letters, and in the legend.
+func TestFits(t *testing.T) {
+	const long = "random weights; 16 attention layers of hidden size 5120, feed-forward 17408, 24 heads on 4 KV heads of 256; no tokenizer; median of 2"
+	for panels := range 3 {
+		c := Chart{Title: long, Note: long + "; " + long}
+		for range panels + 1 {
+			c.Panels = append(c.Panels, Panel{Lines: []Line{{Name: "memory, 4199 GB/s (a large copy)"}, {Name: "f16/f16"}, {Name: "q8_0/q4_0"}}})
+		}
+		d := xml.NewDecoder(bytes.NewReader(c.SVG()))
+		var width, x, size, each float64
+		texts := 0
+		for {
+			tok, err := d.Token()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			switch e := tok.(type) {
+			case xml.StartElement:
+				if e.Name.Local == "text" {
+					x, size, each = 0, fontSize, 0.5
+				}
+				for _, a := range e.Attr {
+					v, _ := strconv.ParseFloat(a.Value, 64)
+					switch {
+					case a.Name.Local == "x":
+						x = v
+					case a.Name.Local == "width" && width == 0:
+						width = v
+					case a.Name.Local == "font-size" && e.Name.Local == "text":
+						size = v
+					case a.Name.Local == "font-weight":
+						each = 0.565
+					}
+				}
+			case xml.CharData:
+				text := strings.TrimSpace(string(e))
+				if text == "" {
+					break
+				}
+				texts++
+				if end := x + float64(len(text))*size*each; end > width {
+					t.Errorf("%d panels, %g wide: %q ends at %g", panels+1, width, text, end)
+				}
+			}
+		}
+		if texts < 5 {
+			t.Errorf("%d texts", texts)
 		}
 	}
 }

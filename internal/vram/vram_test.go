@@ -1,11 +1,13 @@
 package vram
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
 	"dot4fa/internal/fault"
 	"dot4fa/internal/gguf"
+	"dot4fa/internal/plot"
 )
 
 const mibi = 1 << 20
@@ -279,5 +281,27 @@ func TestNonsense(t *testing.T) {
 		if s, err := FromGGUF(h); err == nil {
 			t.Errorf("%s: %+v", name, s)
 		}
+	}
+}
+
+// Every pair of types has a colour of its own in the pictures.
+func TestColors(t *testing.T) {
+	p := plot.Panel{}
+	for k := range types {
+		for v := range types {
+			if v != "packed16" {
+				p.Lines = append(p.Lines, plot.Line{Name: k + "/" + v})
+			}
+		}
+	}
+	seen := map[string]bool{}
+	for _, m := range regexp.MustCompile(`stroke="(#[0-9a-f]{6})" stroke-width="2"`).FindAllSubmatch(plot.Chart{Panels: []plot.Panel{p}}.SVG(), -1) {
+		if seen[string(m[1])] {
+			t.Errorf("two pairs have the colour %s", m[1])
+		}
+		seen[string(m[1])] = true
+	}
+	if len(seen) != len(p.Lines) {
+		t.Errorf("%d colours for %d pairs", len(seen), len(p.Lines))
 	}
 }
