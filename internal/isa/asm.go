@@ -250,3 +250,31 @@ func (f *function) hotLoop() []int {
 	}
 	return all
 }
+
+// forward returns the given blocks, a loop or all there are, in an order in which each comes after those that lead to it; edges
+// back to the start of a loop do not count. In the file a block may stand before one that it always runs after.
+func (f *function) forward(blocks []int) []int {
+	in, seen := map[int]bool{}, map[int]bool{}
+	for _, b := range blocks {
+		in[b] = true
+	}
+	var out []int
+	var walk func(b int)
+	walk = func(b int) {
+		seen[b] = true
+		for _, next := range f.blocks[b].succ {
+			if in[next] && !seen[next] {
+				walk(next)
+			}
+		}
+		out = append(out, b)
+	}
+	for _, b := range blocks {
+		entered := b == 0 || slices.ContainsFunc(f.blocks[b].pred, func(p int) bool { return !in[p] })
+		if entered && !seen[b] {
+			walk(b)
+		}
+	}
+	slices.Reverse(out)
+	return out
+}

@@ -137,7 +137,7 @@ type dot4Use struct {
 	wmmaInt, wmmaFloat int
 }
 
-// dot4s analyses the dot4 instructions in the given blocks, which are taken in layout order.
+// dot4s analyses the dot4 instructions in the given blocks, which are a loop or all there are.
 func (f *function) dot4s(blocks []int) dot4Use {
 	use := dot4Use{feeds: map[string]int{}}
 	parent := []int{} // union-find over sums
@@ -148,7 +148,7 @@ func (f *function) dot4s(blocks []int) dot4Use {
 		}
 		return i
 	}
-	sum := map[string]int{} // register -> the sum it holds a part of
+	after := map[int]map[string]int{} // block -> register -> the sum it holds a part of when the block ends
 	words := map[string]bool{}
 	loads := map[string]bool{}
 	type write struct {
@@ -156,7 +156,16 @@ func (f *function) dot4s(blocks []int) dot4Use {
 		sum int // -1: none
 	}
 	var pending []write // the halves of a dual-issue pair read before either writes
-	for _, b := range blocks {
+	for _, b := range f.forward(blocks) {
+		sum := map[string]int{}
+		for _, p := range f.blocks[b].pred {
+			for reg, g := range after[p] {
+				if _, ok := sum[reg]; !ok {
+					sum[reg] = g
+				}
+			}
+		}
+		after[b] = sum
 		for i, in := range f.blocks[b].insts {
 			joined, written := -1, false
 			join := func(reg string) {
