@@ -8,6 +8,14 @@
 
 #define PACKED16_RED_COLS 2
 
+// x, the same in all lanes, as a new value: what is made from it is made anew, not kept in registers since it was made before.
+static __device__ __forceinline__ int packed16_again(int x) {
+#if defined(GGML_USE_HIP)
+    asm volatile("" : "+s"(x));
+#endif // defined(GGML_USE_HIP)
+    return x;
+}
+
 // V rows a lane has in hand: at least 4, so that weights are read 16 bytes wide.
 static constexpr __host__ __device__ int packed16_v_rows(const int D) {
     return PACKED16_V_SUB_TILE*D/(8*PACKED16_DECODE_BN) > 4 ? PACKED16_V_SUB_TILE*D/(8*PACKED16_DECODE_BN) : 4;
@@ -48,25 +56,50 @@ struct packed16_v_rows_of {
     static constexpr int pass  = step*PACKED16_DECODE_THREADS/lanes; // rows of the block
     static_assert(PACKED16_CHUNK % pass == 0, "packed16: a chunk is not whole passes over V");
 
-    V_t raw[step];
+    V_t      raw[step];
+    uint32_t at;  // of the lane's part of its next row, in bytes from the chunk's first row
+    uint32_t end; // of its part of the last row that is there
 
     static __device__ __forceinline__ int first() { return threadIdx.x/lanes*step; }
 
-    // Rows past the last cell have weight 0; they read the last row again.
-    __device__ __forceinline__ void load(const char * __restrict__ V, const int nbv1, const int k, const int nk) {
-        const char * row = V + (int64_t) k*nbv1;
+    // The rows of the lane's first pass. V: the chunk's first row; last: the last row that is there, at least 0.
+    __device__ __forceinline__ void start(const char * __restrict__ V, const int nbv1, const int last) {
+        const int lane   = V_t::at(threadIdx.x % lanes);
+        const int stride = packed16_again(nbv1); // offsets of these rows are not worth registers
+        at  = lane + first()*stride;
+        end = lane + min(last, PACKED16_CHUNK - 1)*stride;
+        next(V, stride);
+    }
+    // Those of the pass after it. Rows past the last one have weight 0; they read the last one again.
+    __device__ __forceinline__ void next(const char * __restrict__ V, const int nbv1) {
 #pragma unroll
         for (int r = 0; r < step; ++r) {
-            raw[r].load(row + min(r, nk - 1 - k)*nbv1, threadIdx.x % lanes);
+            raw[r].load(V, min(at + (uint32_t) (r*nbv1), end), threadIdx.x % lanes);
         }
+        at += pass*nbv1;
     }
 };
 
-// acc[c][i] = sum of weight*value over this group's rows of the chunk, the first of which are in `ahead`.
+// x in neighbouring registers, computed here and no later: from there their banks let two multiply-adds be issued as one.
+static __device__ __forceinline__ void packed16_settle(float (&x)[8]) {
+#if defined(GGML_USE_HIP)
+    typedef float row_t __attribute__((ext_vector_type(8)));
+    row_t row = {x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7]};
+    asm volatile("" : "+v"(row));
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+        x[i] = row[i];
+    }
+#else
+    GGML_UNUSED(x);
+#endif // defined(GGML_USE_HIP)
+}
+
+// acc[c][i] = sum of weight*value over this group's rows of the chunk, the first of which are in `ahead`. V: the chunk's first row.
 template <bool guard, int D, typename V_t, int ncols>
 static __device__ __forceinline__ void packed16_pv(
         float (&acc)[ncols][8], const float (&p)[ncols][PACKED16_CHUNK], packed16_v_rows_of<D, V_t> & ahead,
-        const char * __restrict__ V, const int nbv1, const int k0, const int nk) {
+        const char * __restrict__ V, const int nbv1) {
     constexpr int step = packed16_v_rows_of<D, V_t>::step;
     constexpr int pass = packed16_v_rows_of<D, V_t>::pass;
 
@@ -77,15 +110,17 @@ static __device__ __forceinline__ void packed16_pv(
             acc[c][i] = 0.0f;
         }
     }
+    int k = ahead.first();
 #pragma unroll 1
-    for (int k = ahead.first(); k < PACKED16_CHUNK; k += pass) {
+    for (int i = 0; i < PACKED16_CHUNK/pass; ++i, k += pass) {
         float v[step][8];
 #pragma unroll
         for (int r = 0; r < step; ++r) {
             ahead.raw[r].unpack(v[r]);
+            packed16_settle(v[r]);
         }
-        if (k + pass < PACKED16_CHUNK) {
-            ahead.load(V, nbv1, k0 + k + pass, nk);
+        if (i + 1 < PACKED16_CHUNK/pass) {
+            ahead.next(V, nbv1);
         }
 #pragma unroll
         for (int c = 0; c < ncols; ++c) {
@@ -99,6 +134,9 @@ static __device__ __forceinline__ void packed16_pv(
                     for (int i = 0; i < 8; ++i) {
                         acc[c][i] = fmaf(w[r], guard && w[r] == 0.0f ? 0.0f : v[r4 + r][i], acc[c][i]);
                     }
+                    if constexpr (guard) {
+                        packed16_settle(acc[c]); // one row after another: this rare loop must not be the one that needs the most registers
+                    }
                 }
             }
         }
@@ -109,7 +147,7 @@ static __device__ __forceinline__ void packed16_pv(
 template <bool guard, typename V_t, int D, int ncols, int rounds, int nout>
 static __device__ __forceinline__ bool packed16_chunk_sums(
         float (&part)[rounds][nout], packed16_decode_smem<D, ncols> & smem, packed16_v_rows_of<D, V_t> & ahead,
-        const char * __restrict__ V, const int nbv1, const int k0, const int nk) {
+        const char * __restrict__ V, const int nbv1) {
     constexpr int T    = PACKED16_DECODE_THREADS;
     constexpr int nred = packed16_decode_smem<D, ncols>::nred;
 
@@ -118,7 +156,7 @@ static __device__ __forceinline__ bool packed16_chunk_sums(
     const int group = tid / (D/8);
 
     float acc[ncols][8];
-    packed16_pv<guard>(acc, smem.p, ahead, V, nbv1, k0, nk);
+    packed16_pv<guard>(acc, smem.p, ahead, V, nbv1);
 
     bool finite = true;
 #pragma unroll

@@ -20,7 +20,7 @@
 //
 // LDS: ncols*CHUNK*4 bytes of weights and T*8*PACKED16_RED_COLS*4 of sums: 3 + 8 KiB for 6 columns and T 128.
 // Bytes per cell and KV head at D=256: 272 of K, 144 of q4_0 V, read once for all columns of the block.
-// Instructions per (query head, cell) at 6 columns: 64 dot4 and 16 fma (QK); 256 fma and 21/6*32 unpack (PV).
+// Instructions per (query head, cell) at 6 columns: 64 dot4 and 16 fma (QK); 256 fma and 21/6*32 unpack (PV); 16/6*32 on AMD.
 //
 // A hidden cell has weight 0, and 0*NaN must not leak: when the sums of a chunk are not all finite, the chunk is
 // summed again and values with weight 0 are left out. Costs one check of the sums per chunk.
@@ -139,8 +139,8 @@ packed16_decode(
 #pragma unroll 1
         for (int t0 = 0; t0 < PACKED16_CHUNK; t0 += T) {
             const int k = k0 + t0 + tid;
-            int       q = q_low;
-            int       g = col0 - q_low*args.gqa;
+            int       q = packed16_again(q_low); // or offsets made from it take 2 registers per column for the whole loop
+            int       g = col0 - q*args.gqa;
             float     s = PACKED16_LOGIT_DEAD;
 #pragma unroll
             for (int c = 0; c < ncols; ++c) {
@@ -169,7 +169,7 @@ packed16_decode(
 
         if (alive) {
             packed16_v_rows_of<D, V_t> v_rows;
-            v_rows.load(V, args.nbv1, k0 + v_rows.first(), args.nk);
+            v_rows.start(V + (int64_t) k0*args.nbv1, args.nbv1, args.nk - 1 - k0);
 
 #pragma unroll 1
             for (int t0 = 0; ; ) {
@@ -224,7 +224,7 @@ packed16_decode(
             __syncthreads();
 
             float part[rounds][nout];
-            int bad = !packed16_chunk_sums<false>(part, smem, v_rows, V, args.nbv1, k0, args.nk);
+            int bad = !packed16_chunk_sums<false>(part, smem, v_rows, V + (int64_t) k0*args.nbv1, args.nbv1);
             bad = warp_reduce_any(bad);
             if (lane == 0) {
                 smem.redo[flip][warp] = bad;
@@ -236,8 +236,8 @@ packed16_decode(
                 bad |= smem.redo[flip][w];
             }
             if (bad) {
-                v_rows.load(V, args.nbv1, k0 + v_rows.first(), args.nk);
-                packed16_chunk_sums<true>(part, smem, v_rows, V, args.nbv1, k0, args.nk);
+                v_rows.start(V + (int64_t) k0*args.nbv1, args.nbv1, args.nk - 1 - k0);
+                packed16_chunk_sums<true>(part, smem, v_rows, V + (int64_t) k0*args.nbv1, args.nbv1);
             }
 #pragma unroll
             for (int r = 0; r < rounds; ++r) {
@@ -276,6 +276,8 @@ packed16_decode(
     }
 
     if (dst) {
-        packed16_merge_own<D, T>(smem.merge, parts, meta, sinks, dst, args, seq, kv, col0, n_mine);
+        const int y = packed16_again(blockIdx.y); // or numbers that only the merge needs are kept through the loop
+        const int z = packed16_again(blockIdx.z);
+        packed16_merge_own<D, T>(smem.merge, parts, meta, sinks, dst, args, z, y % args.n_head_kv, y / args.n_head_kv * ncols, n_mine);
     }
 }
