@@ -2,6 +2,7 @@
 
 // The parts of the matrix-tile decode: shared memory, copies, the two products. packed16-decode-mma.cuh has the picture.
 
+#include "packed16-cluster.cuh"
 #include "packed16-decode-v.cuh"
 #include "packed16-merge.cuh"
 #include "packed16-mma.cuh"
@@ -21,6 +22,9 @@ struct packed16_decode_mma_smem {
     static constexpr int cols  = nt*8;
     static constexpr int rows  = cols < PACKED16_MAX_DECODE_NQ ? cols : PACKED16_MAX_DECODE_NQ; // query rows at most
     static constexpr int cells = PACKED16_CHUNK/warps;                                          // of a warp
+
+    // Short calls have blocks of few columns (packed16_plan_decode), so the kernels of many need not know of clusters.
+    static constexpr bool clusters = nt <= 2 && sizeof(packed16_cluster_parts<D, cols>) <= PACKED16_CHUNK*(D + 16); // in the place of K
 
     alignas(16) char  k[warps][cells][D + 16]; // payload, then scales; an odd number of 16 bytes: no bank conflicts
     packed16_v_smem<D, V_t> v;

@@ -21,6 +21,9 @@
 //
 //     mask i+1 in registers -> LDS, vote | barrier | K i+1, weights | barrier | PV | barrier | V i+1
 //
+// In a cluster of blocks (short calls, sm_90 on) partial results take the place of K, and the blocks merge them among themselves:
+// packed16-cluster.cuh.
+//
 // LDS at D=256, q4_0, NT 1 or 3: K 34 KiB, V 18 KiB, weights 2 or 6, Q 2 or 6, mask 4: 62 or 71 KiB, three blocks.
 // Bytes per cell and KV head: 272 of K, 144 of q4_0 V, read once for all columns of the block.
 // Per 16 cells and tile of columns: 8 int8 products and 64 fma per lane (QK), 16 f16 products (PV).
@@ -32,7 +35,8 @@
 #include "packed16-q.cuh"
 
 // Launch: grid (n_head_kv*ceil(nq*gqa / (8*nt)), ceil(chunks / args.chunks_per_cta), n_seq), block 32*packed16_decode_mma_warps(D),
-// as much shared memory as the struct. KV heads of the same cells are neighbours: their scales and V share sectors.
+// as much shared memory as the struct. In clusters of (1, grid.y, 1), where chunks_per_cta is 1 and n_units grid.y, dst is given and
+// the struct is followed by a packed16_cluster_inbox. KV heads of the same cells are neighbours: their scales and V share sectors.
 // Arguments as of packed16_decode, but Q as f32. It is launched when all before it is done, and what may run beside it waits for
 // its end before it writes: its inputs are constant while it runs.
 template <int D, typename V_t, int nt>
@@ -76,6 +80,11 @@ static __global__ void __launch_bounds__(
     const int n_chunks = (args.nk + PACKED16_CHUNK - 1)/PACKED16_CHUNK;
     const int chunk_0  = blockIdx.y*args.chunks_per_cta;
     const int chunk_1  = min(chunk_0 + args.chunks_per_cta, n_chunks);
+#if PACKED16_CLUSTER_NATIVE
+    const bool clustered = smem_t::clusters && dst && gridDim.y > 1;
+    auto &     own       = *(packed16_cluster_parts<D, smem_t::cols> *) smem.k;
+    const packed16_cluster_post<D, smem_t::cols> post = {*(packed16_cluster_inbox<D, smem_t::cols> *) (&smem + 1)};
+#endif // PACKED16_CLUSTER_NATIVE
 
     packed16_copy_k<D>(smem.k[warp], K, K_scales, args, chunk_0*PACKED16_CHUNK + warp*cells, lane);
     packed16_copy_commit();
@@ -84,6 +93,12 @@ static __global__ void __launch_bounds__(
 
     packed16_decode_mask<smem_t::rows, T> mask_next;
     mask_next.load(mask, args.nbm1, n_rows, chunk_0*PACKED16_CHUNK, args.nk);
+
+#if PACKED16_CLUSTER_NATIVE
+    if (clustered) {
+        post.open(post.inbox.bytes(n_mine, blockIdx.y, args.n_units));
+    }
+#endif // PACKED16_CLUSTER_NATIVE
 
     // Columns past the last one repeat it.
     float x[smem_t::cols/warps][D/32];
@@ -277,10 +292,10 @@ static __global__ void __launch_bounds__(
             const int     first    = 2*(packed16_fresh(lane) & 3);
             float m_of[nt][2];
             packed16_from_owners(m_of, m_run, lane);
+            const auto write = [&](const auto & part_at, const auto & meta_at) {
 #pragma unroll
-            for (int n = 0; n < nt; ++n) {
-#pragma unroll
-                for (int e = 0; e < 2; ++e) {
+                for (int i = 0; i < 2*nt; ++i) {
+                    const int n = i/2, e = i%2;
                     const int c = 8*n + first + e;
                     if (c >= n_mine) {
                         continue;
@@ -289,18 +304,37 @@ static __global__ void __launch_bounds__(
                     for (int m = 0; m < dt; ++m) {
 #pragma unroll
                         for (int r = 0; r < 2; ++r) {
-                            parts[(unit_row + c)*D + tiles::dim(warp, m, r, lane)] = run[m][n].x[2*r + e];
+                            *part_at(c, tiles::dim(warp, m, r, lane)) = run[m][n].x[2*r + e];
                         }
                     }
                     if (tid < 4) {
-                        meta[unit_row + c] = make_float2(m_of[n][e], l_run[n][e]);
+                        *meta_at(c) = make_float2(m_of[n][e], l_run[n][e]);
                     }
                 }
+            };
+#if PACKED16_CLUSTER_NATIVE
+            if (clustered) { // K has been used
+                write([&](const int c, const int d) { return &own.acc[c][d]; }, [&](const int c) { return &own.meta[c]; });
+            } else
+#endif // PACKED16_CLUSTER_NATIVE
+            {
+                write([&](const int c, const int d) { return &parts[(unit_row + c)*D + d]; }, [&](const int c) { return &meta[unit_row + c]; });
             }
             forget();
         }
     }
 
+#if PACKED16_CLUSTER_NATIVE
+    if constexpr (smem_t::clusters) {
+        if (clustered) {
+            post.ready();
+            packed16_cluster_send<D, smem_t::cols, T>(post, own, n_mine, blockIdx.y, args.n_units);
+            post.wait();
+            packed16_cluster_merge<D, smem_t::cols, T>(post.inbox, sinks, dst, args, seq, kv, col0, n_mine, blockIdx.y);
+            return;
+        }
+    }
+#endif // PACKED16_CLUSTER_NATIVE
     if (dst) {
         packed16_merge_own<D, T>(smem.merge, parts, meta, sinks, dst, args, seq, kv, col0, n_mine);
     }

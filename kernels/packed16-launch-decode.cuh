@@ -2,7 +2,7 @@
 
 // Launches of the decode side: which kernel, how many columns a block takes, and the merge behind it.
 //
-//     matrix tiles   decode (quantises Q itself), merge
+//     matrix tiles   decode (quantises Q itself), merge; a short call where there are clusters of blocks: decode (packed16-cluster.cuh)
 //     vector units   quantise Q, decode, merge
 //
 // The merge is put in place while decode on matrix tiles runs, that decode itself only when all before it is done: a chain of calls
@@ -14,6 +14,9 @@
 #if PACKED16_DECODE_MATRIX
 #include "packed16-decode-mma.cuh"
 #endif // PACKED16_DECODE_MATRIX
+
+#include <algorithm>
+#include <atomic>
 
 // Launches a kernel that may be put in place while the one before it still runs, where that exists.
 template <typename... Params, typename... Args>
@@ -51,6 +54,58 @@ static void packed16_launch_decode(const packed16_call & call, cudaStream_t stre
 }
 
 #if PACKED16_DECODE_MATRIX
+#if PACKED16_CLUSTERS
+// Whether the kernel's code for the current device is for sm_90 or newer: for a newer device than any it was compiled for, the driver
+// may have made it from older PTX, which knows nothing of clusters.
+template <int D, typename V_t, int nt>
+static bool packed16_decode_has_clusters() {
+    static std::atomic<int> known[GGML_CUDA_MAX_DEVICES] = {}; // 0: not asked yet
+    std::atomic<int> & ptx = known[ggml_cuda_get_device()];
+    if (ptx == 0) {
+        cudaFuncAttributes attr = {};
+        CUDA_CHECK(cudaFuncGetAttributes(&attr, packed16_decode_mma<D, V_t, nt>));
+        ptx = attr.ptxVersion;
+    }
+    return ptx >= 90;
+}
+
+// Launches decode in clusters of all blocks of the same columns, which merge among themselves. False, and nothing done, where
+// not all clusters run at once.
+template <int D, typename V_t, int nt>
+static bool packed16_launch_decode_clusters(
+        const packed16_call & call, const packed16_q_view & q, const dim3 grid, const size_t shared, cudaStream_t stream) {
+    cudaLaunchAttribute attr = {};
+    attr.id = cudaLaunchAttributeClusterDimension;
+    attr.val.clusterDim.x = 1;
+    attr.val.clusterDim.y = grid.y;
+    attr.val.clusterDim.z = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim          = grid;
+    config.blockDim         = dim3(packed16_decode_mma_warps(D)*WARP_SIZE);
+    config.dynamicSmemBytes = shared;
+    config.stream           = stream;
+    config.attrs            = &attr;
+    config.numAttrs         = 1;
+
+    static std::atomic<int> known[GGML_CUDA_MAX_DEVICES][PACKED16_CLUSTER_MOST + 1] = {}; // clusters at once, plus 1; 0: not asked yet
+    std::atomic<int> & room = known[ggml_cuda_get_device()][grid.y];
+    if (room == 0) {
+        int n = 0;
+        if (cudaOccupancyMaxActiveClusters(&n, packed16_decode_mma<D, V_t, nt>, &config) != cudaSuccess) {
+            (void) cudaGetLastError(); // not one of this size
+            n = 0;
+        }
+        room = n + 1;
+    }
+    if ((int64_t) grid.x*grid.z >= room) {
+        return false;
+    }
+    CUDA_CHECK(cudaLaunchKernelEx(&config, packed16_decode_mma<D, V_t, nt>,
+        q, call.k, call.k_scales, call.v, call.mask, call.sinks, call.parts, call.meta, call.dst, call.args));
+    return true;
+}
+#endif // PACKED16_CLUSTERS
+
 template <int D, typename V_t, int nt>
 static void packed16_launch_decode_mma(const packed16_call & call, cudaStream_t stream) {
     const packed16_args & a = call.args;
@@ -62,13 +117,28 @@ static void packed16_launch_decode_mma(const packed16_call & call, cudaStream_t 
     static_assert(sizeof(packed16_decode_mma_smem<D, V_t, nt>) <= packed16_decode_mma_shared(D, V_t::row_bytes(D), 8*nt),
         "packed16: a decode block needs more shared memory than was asked of the device");
 #if PACKED16_DYNAMIC_SMEM
-    constexpr size_t shared = sizeof(packed16_decode_mma_smem<D, V_t, nt>);
-    CUDA_SET_SHARED_MEMORY_LIMIT((packed16_decode_mma<D, V_t, nt>), shared);
+    using smem_t = packed16_decode_mma_smem<D, V_t, nt>;
+    constexpr size_t shared = sizeof(smem_t);
+    size_t           limit  = shared;
+#if PACKED16_CLUSTERS
+    constexpr size_t shared_in_cluster = shared + sizeof(packed16_cluster_inbox<D, smem_t::cols>);
+    const bool       clusters = smem_t::clusters && shared_in_cluster <= call.smem_limit && packed16_decode_has_clusters<D, V_t, nt>();
+    limit = clusters ? shared_in_cluster : shared;
+#endif // PACKED16_CLUSTERS
+    CUDA_SET_SHARED_MEMORY_LIMIT((packed16_decode_mma<D, V_t, nt>), limit);
 #else
     constexpr size_t shared = 0;
 #endif // PACKED16_DYNAMIC_SMEM
     const dim3 grid(a.n_head_kv*((a.nq*a.gqa + 8*nt - 1)/(8*nt)), n_blocks, call.n_seq);
     const packed16_q_view q = {call.q, call.nbq1, call.nbq2, call.nbq3, call.scale_log2};
+#if PACKED16_CLUSTERS
+    // every block has one chunk, and all chunks are of one super-chunk
+    if (clusters && !single && a.chunks_per_cta == 1 && a.n_units == n_blocks &&
+            n_blocks <= std::min({PACKED16_DECODE_CLUSTER, PACKED16_CLUSTER_MOST, PACKED16_SUPER_CHUNK/PACKED16_CHUNK}) &&
+            packed16_launch_decode_clusters<D, V_t, nt>(call, q, grid, shared_in_cluster, stream)) {
+        return;
+    }
+#endif // PACKED16_CLUSTERS
     packed16_decode_mma<D, V_t, nt><<<grid, packed16_decode_mma_warps(D)*WARP_SIZE, shared, stream>>>(
         q, call.k, call.k_scales, call.v, call.mask, call.sinks, call.parts, call.meta, single ? call.dst : nullptr, a);
     CUDA_CHECK(cudaGetLastError());

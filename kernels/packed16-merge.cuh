@@ -15,6 +15,8 @@
 // A unit is what stage 1 wrote: a chunk (unit_chunks 1) or a whole super-chunk, folded by stage 1 with the same
 // operations; folding one newcomer into nothing keeps its bits. Dead units are zeros with the least maximum.
 //
+// Short calls where there are clusters of blocks merge within the decode kernel, with the same functions: packed16-cluster.cuh.
+//
 // Tile: 64 dimensions of a column, 4 per thread; 16 threads to a group, so 256 threads are the 16 groups. A thread
 // has 8 loads of 16 bytes under way (2 where a decode block merges for itself and needs its registers), and those of the first units before the maximum is known. Every thread
 // works out the factors of its units for itself. LDS: 4 KiB of sums. Per unit: D*4 + 8 bytes read.
@@ -70,6 +72,33 @@ struct packed16_merge_units {
     }
 };
 
+// Folds one more unit, of four dimensions, into the sums of its super-chunk.
+static __device__ __forceinline__ void packed16_merge_unit(float & m, float & l, float (&acc)[4], const float4 part, const float2 ml) {
+    float a, b;
+    packed16_merge_factors(m, ml.x, a, b);
+    const float x[4] = {part.x, part.y, part.z, part.w};
+    l = packed16_merge_add(l, a, ml.y, b);
+#pragma unroll
+    for (int d = 0; d < 4; ++d) {
+        acc[d] = packed16_merge_add(acc[d], a, x[d], b);
+    }
+}
+
+// What the sums of a column are multiplied by in the end, for its maximum `top` and its sum of weights l.
+static __device__ __forceinline__ float packed16_merge_scale(float l, float top, const bool has_sink, const float sink) {
+    float a = 1.0f;
+    if (has_sink) { // one more logit without a value
+        float b;
+        packed16_merge_factors(top, sink*1.44269504f, a, b);
+        l = packed16_merge_add(l, a, 1.0f, b);
+    }
+    // l is 0 only when every cell of the row is masked
+    return l == 0.0f ? 0.0f : __fdiv_rn(a, l);
+}
+static __device__ __forceinline__ float packed16_merge_result(const float acc, const float scale) {
+    return __fadd_rn(__fmul_rn(acc, scale), 0.0f); // no negative zeros
+}
+
 // Merges dimensions d0 .. d0 + PACKED16_MERGE_DIMS-1 of one column with all `threads` threads of the block.
 template <int D, int threads, int ahead>
 static __device__ __forceinline__ void packed16_merge_column(
@@ -114,15 +143,7 @@ static __device__ __forceinline__ void packed16_merge_column(
             }
 #pragma unroll
             for (int i = 0; i < ahead; ++i) {
-                float a, b;
-                packed16_merge_factors(m, units.ml[i].x, a, b);
-                const float4 p    = units.part[i];
-                const float  x[4] = {p.x, p.y, p.z, p.w};
-                l = packed16_merge_add(l, a, units.ml[i].y, b);
-#pragma unroll
-                for (int d = 0; d < 4; ++d) {
-                    acc[d] = packed16_merge_add(acc[d], a, x[d], b);
-                }
+                packed16_merge_unit(m, l, acc, units.part[i], units.ml[i]);
                 if (((i0 + i + 1) & (per_super - 1)) == 0 && i0 + i < most) {
                     const float w = packed16_exp2(m - top);
                     sum = fmaf(l, w, sum);
@@ -151,15 +172,7 @@ static __device__ __forceinline__ void packed16_merge_column(
             acc += smem.acc[g][tid];
             l   += smem.l[g];
         }
-        float a = 1.0f;
-        if (sink) { // one more logit without a value
-            float b;
-            packed16_merge_factors(top, *sink*1.44269504f, a, b);
-            l = packed16_merge_add(l, a, 1.0f, b);
-        }
-        // l is 0 only when every cell of the row is masked
-        const float scale = l == 0.0f ? 0.0f : __fdiv_rn(a, l);
-        dst[d0 + tid] = __fadd_rn(__fmul_rn(acc, scale), 0.0f); // no negative zeros
+        dst[d0 + tid] = packed16_merge_result(acc, packed16_merge_scale(l, top, sink, sink ? *sink : 0.0f));
     }
 }
 
