@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"dot4fa/internal/fault"
+	"dot4fa/internal/shell"
 )
 
 // troubles are what apt-get says, what it means and what to do. The first that
@@ -43,7 +44,7 @@ func (a Suite) diagnose(out string, err error) error {
 		said = append(said, "    "+line)
 	}
 	if said == nil {
-		said = []string{"    " + tail(out, 2)}
+		said = []string{"    " + shell.Last(out, 2)}
 	}
 	for _, t := range troubles {
 		if regexp.MustCompile(t.says).MatchString(out) {
@@ -64,9 +65,4 @@ func (a Suite) diagnose(out string, err error) error {
 	}
 	return fault.New(fault.Environment, "apt-get failed for suite %s\n%s", a.Name, strings.Join(said, "\n")).
 		Hintf("if the mirror or its keys are at fault, name others with --mirror and --keyring; packages at hand are taken with --debs")
-}
-
-func tail(text string, n int) string {
-	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
-	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }

@@ -200,7 +200,9 @@ func Merge(earlier, later *Result) (all *Result, replaced int, err error) {
 }
 
 // same reports whether both are figures of the same thing.
-func (r Row) same(s Row) bool { return r.Shape() == s.Shape() && r.V == s.V && r.Baseline == s.Baseline }
+func (r Row) same(s Row) bool {
+	return r.Shape() == s.Shape() && r.V == s.V && r.Baseline == s.Baseline
+}
 
 // Write writes JSON, a page and pictures to dir, and returns their names.
 func (r *Result) Write(dir string) ([]string, error) {

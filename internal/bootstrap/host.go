@@ -14,6 +14,7 @@ import (
 	"dot4fa/internal/fault"
 	"dot4fa/internal/input"
 	"dot4fa/internal/machine"
+	"dot4fa/internal/shell"
 	"dot4fa/internal/toolchain"
 )
 
@@ -60,7 +61,7 @@ func findHost(ctx context.Context, clang string) (*host, error) {
 				Hintf("apt-get install %s", pkg)
 		}
 	}
-	if out, err := exec.CommandContext(ctx, h.clang, "-print-libgcc-file-name", "--rtlib=compiler-rt").Output(); err == nil {
+	if out, err := (shell.Command{Path: h.clang, Args: []string{"-print-libgcc-file-name", "--rtlib=compiler-rt"}}).Output(ctx); err == nil {
 		if lib := strings.TrimSpace(string(out)); filepath.IsAbs(lib) {
 			if _, err := os.Stat(lib); err != nil {
 				return nil, fault.New(fault.Environment, "the run-time library of clang %s is missing: HIP's CMake package links it", h.version).At("%s", lib).
@@ -112,7 +113,7 @@ func findClang(ctx context.Context, named string) (*host, error) {
 }
 
 func probe(ctx context.Context, path string) (*host, error) {
-	out, err := exec.CommandContext(ctx, path, "--version").Output()
+	out, err := shell.Command{Path: path, Args: []string{"--version"}}.Output(ctx)
 	m := reClang.FindSubmatch(out)
 	if err != nil || m == nil {
 		return nil, fault.New(fault.Environment, "not a clang").At("%s", path).Hintf("name a clang++ with --clang")
@@ -123,7 +124,7 @@ func probe(ctx context.Context, path string) (*host, error) {
 		return nil, fault.New(fault.Environment, "clang %s reads no bitcode that Debian has: %d or newer is needed", h.version, minClang).At("%s", path).
 			Hintf("apt-get install clang-19 clang-tools-19 lld-19 libclang-rt-19-dev, or name a clang++ with --clang")
 	}
-	if targets, err := exec.CommandContext(ctx, path, "--print-targets").Output(); err != nil || !strings.Contains(string(targets), "amdgcn") {
+	if targets, err := (shell.Command{Path: path, Args: []string{"--print-targets"}}).Output(ctx); err != nil || !strings.Contains(string(targets), "amdgcn") {
 		return nil, fault.New(fault.Environment, "clang %s has no amdgcn target", h.version).At("%s", path).Hintf("name another clang++ with --clang; Debian's have it")
 	}
 	return h, nil

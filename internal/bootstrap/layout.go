@@ -41,7 +41,7 @@ func unpack(ctx context.Context, dir, debs string, list []apt.Package) (*root, e
 			if ctx.Err() != nil {
 				return nil, context.Cause(ctx)
 			}
-			f := fault.New(fault.Environment, "%s cannot be unpacked: %w\n%s", p.File, err, lastLines(out.String(), 3))
+			f := fault.New(fault.Environment, "%s cannot be unpacked: %w\n%s", p.File, err, shell.Last(out.String(), 3))
 			if strings.Contains(out.String(), "No space left") {
 				return nil, f.Hintf("%s", fault.DiskFull)
 			}

@@ -135,10 +135,5 @@ func firstError(out string) string {
 			return text
 		}
 	}
-	return lastLines(strings.TrimSpace(out), 2)
-}
-
-func lastLines(s string, n int) string {
-	lines := strings.Split(strings.TrimRight(s, "\n"), "\n")
-	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+	return shell.Last(out, 2)
 }

@@ -44,7 +44,7 @@ func FindCompiler(ctx context.Context) (string, error) {
 		}
 		found = path
 		for _, lib := range []string{"libclang_rt.asan-" + arch() + ".a", "libclang_rt.asan.a"} {
-			out, err := exec.CommandContext(ctx, path, "-print-file-name="+lib).Output()
+			out, err := shell.Command{Path: path, Args: []string{"-print-file-name=" + lib}}.Output(ctx)
 			if err == nil && filepath.IsAbs(strings.TrimSpace(string(out))) {
 				return path, nil
 			}
@@ -167,24 +167,20 @@ func Compile(ctx context.Context, o Options) (*Program, error) {
 		return nil, err
 	}
 	p := &Program{Path: program, Traced: o.Traced}
-	if out, err := exec.CommandContext(ctx, o.Compiler, "-print-prog-name=llvm-symbolizer").Output(); err == nil && filepath.IsAbs(strings.TrimSpace(string(out))) {
+	if out, err := (shell.Command{Path: o.Compiler, Args: []string{"-print-prog-name=llvm-symbolizer"}}).Output(ctx); err == nil && filepath.IsAbs(strings.TrimSpace(string(out))) {
 		p.symbolizer = strings.TrimSpace(string(out))
 	}
 	return p, nil
 }
 
 func compiler(ctx context.Context, cxx string, args ...string) error {
-	var text bytes.Buffer
-	cmd := exec.CommandContext(ctx, cxx, args...)
-	cmd.Stdout, cmd.Stderr = &text, &text
-	if err := cmd.Run(); err != nil {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		return fault.New(fault.BuildFailed, "%s: %w\n%s", filepath.Base(cxx), err, strings.TrimSpace(text.String())).
-			Hintf("run it by hand: %s", shell.Command{Path: cxx, Args: args})
+	cmd := shell.Command{Path: cxx, Args: args}
+	text, err := cmd.Text(ctx)
+	var failed *shell.Failed
+	if errors.As(err, &failed) { // the text in full: it is about our own source
+		return fault.New(fault.BuildFailed, "%s: %w\n%s", filepath.Base(cxx), failed.Err, strings.TrimSpace(text)).Hintf("run it by hand: %s", cmd)
 	}
-	return nil
+	return err
 }
 
 func hasF16C() bool {

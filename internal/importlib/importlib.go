@@ -160,7 +160,7 @@ func (l Library) Make(ctx context.Context, clang, scratch string) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		return fault.New(fault.Environment, "the stub of %s cannot be made: %w\n%s", l.Soname, err, tail(log.String(), 6)).
+		return fault.New(fault.Environment, "the stub of %s cannot be made: %w\n%s", l.Soname, err, shell.Last(log.String(), 6)).
 			Hintf("%s must be a clang that assembles and links for x86-64", clang)
 	}
 	if err := os.MkdirAll(filepath.Dir(l.Path), 0o755); err != nil {
@@ -170,9 +170,4 @@ func (l Library) Make(ctx context.Context, clang, scratch string) error {
 		return fault.Write(err, l.Path)
 	}
 	return nil
-}
-
-func tail(text string, n int) string {
-	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
-	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }

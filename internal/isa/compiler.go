@@ -3,9 +3,9 @@ package isa
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -67,7 +67,7 @@ func FindCompiler(ctx context.Context, on machine.System, path string) (*Compile
 }
 
 func probe(ctx context.Context, full string) (*Compiler, error) {
-	out, err := exec.CommandContext(ctx, full, "--version").Output()
+	out, err := shell.Command{Path: full, Args: []string{"--version"}}.Output(ctx)
 	if err != nil {
 		return nil, fault.New(fault.Environment, "does not answer --version: %w", err).At("%s", full).Hintf("name a clang++ with --compiler")
 	}
@@ -89,7 +89,7 @@ func probe(ctx context.Context, full string) (*Compiler, error) {
 		return nil, fault.New(fault.Environment, "is clang %s; %d or newer is needed", c.Version, least).At("%s", full).
 			Hintf("name another with --compiler, or install clang-%d", least)
 	}
-	targets, err := exec.CommandContext(ctx, full, "--print-targets").Output()
+	targets, err := shell.Command{Path: full, Args: []string{"--print-targets"}}.Output(ctx)
 	if err != nil || !bytes.Contains(targets, []byte("amdgcn")) {
 		return nil, fault.New(fault.Environment, "has no amdgcn target").At("%s", full).
 			Hintf("install a clang that has it (Debian's clang-19 does)")
@@ -170,14 +170,11 @@ func (c *Compiler) compile(ctx context.Context, src Source, unit, target, dir st
 }
 
 func (c *Compiler) run(ctx context.Context, args ...string) error {
-	cmd := exec.CommandContext(ctx, c.Path, args...)
-	text, err := cmd.CombinedOutput()
-	if ctx.Err() != nil {
-		return ctx.Err()
+	cmd := shell.Command{Path: c.Path, Args: args}
+	text, err := cmd.Text(ctx)
+	var failed *shell.Failed
+	if errors.As(err, &failed) { // the text in full: it is about our own source
+		return fault.New(fault.BuildFailed, "%s: %w\n%s", filepath.Base(c.Path), failed.Err, strings.TrimSpace(text)).Hintf("run it by hand: %s", cmd)
 	}
-	if err != nil {
-		return fault.New(fault.BuildFailed, "%s: %w\n%s", filepath.Base(c.Path), err, bytes.TrimSpace(text)).
-			Hintf("run it by hand: %s", shell.Command{Path: c.Path, Args: args})
-	}
-	return nil
+	return err
 }

@@ -173,8 +173,7 @@ func (r *Run) testGo(ctx context.Context, b *Bump) (string, error) {
 	}
 	var out bytes.Buffer
 	if err := cmd.Run(ctx, &out); err != nil {
-		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-		return "", fault.New(fault.VerifyFailed, "%s: %w\n%s", cmd.String(), err, strings.Join(lines[max(0, len(lines)-20):], "\n")).
+		return "", fault.New(fault.VerifyFailed, "%s: %w\n%s", cmd.String(), err, shell.Last(out.String(), 20)).
 			Hintf("run it by hand: %s", cmd)
 	}
 	return strings.Join(goPackages, " "), nil

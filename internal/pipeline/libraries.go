@@ -14,6 +14,7 @@ import (
 	"dot4fa/internal/page"
 	"dot4fa/internal/progress"
 	"dot4fa/internal/recipe"
+	"dot4fa/internal/shell"
 )
 
 // libraries makes sure that what was built will start: every library that the
@@ -63,10 +64,8 @@ func (r *Run) libraries(ctx context.Context, d *Done) error {
 func starts(ctx context.Context, program string) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, program, "--help")
-	cmd.Env = []string{}
-	cmd.WaitDelay = time.Second
-	out, err := cmd.CombinedOutput()
+	cmd := shell.Command{Bare: true, Path: program, Args: []string{"--help"}}
+	out, err := cmd.Text(ctx)
 	var exit *exec.ExitError
 	switch {
 	case err == nil || ctx.Err() != nil:
@@ -74,7 +73,5 @@ func starts(ctx context.Context, program string) error {
 	case errors.As(err, &exit) && exit.ExitCode() != 127 && exit.ExitCode() >= 0:
 		return nil
 	}
-	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-	return fault.New(fault.VerifyFailed, "it does not start: %w\n    %s", err, strings.Join(lines[max(0, len(lines)-4):], "\n    ")).At("%s", program).
-		Hintf("env -i %s --help shows the same", program)
+	return fault.New(fault.VerifyFailed, "it does not start: %w\n    %s", errors.Unwrap(err), strings.ReplaceAll(shell.Last(out, 4), "\n", "\n    ")).At("%s", program).Hintf("%s shows the same", cmd)
 }

@@ -30,7 +30,11 @@ func (c Command) RunSplit(ctx context.Context, stdout, stderr io.Writer, env ...
 func (c Command) run(ctx context.Context, outs []io.Writer, env []string) error {
 	cmd := exec.CommandContext(ctx, c.Path, c.Args...)
 	cmd.Dir = c.Dir
-	cmd.Env = append(append(os.Environ(), c.Env...), env...)
+	cmd.Env = []string{}
+	if !c.Bare {
+		cmd.Env = os.Environ()
+	}
+	cmd.Env = append(append(cmd.Env, c.Env...), env...)
 	ownGroup(cmd)
 	cmd.Cancel = func() error { return interruptGroup(cmd) }
 	cmd.WaitDelay = grace

@@ -8,6 +8,7 @@ import (
 // Command is a program with its arguments.
 type Command struct {
 	Env  []string // NAME=value, on top of the environment; shown when printed
+	Bare bool     // Env is all of the environment
 	Dir  string   // directory to run in; empty means the current one
 	Path string
 	Args []string
@@ -18,6 +19,9 @@ func (c Command) String() string {
 	var words []string
 	if c.Dir != "" {
 		words = append(words, "cd", Quote(c.Dir), "&&")
+	}
+	if c.Bare {
+		words = append(words, "env", "-i")
 	}
 	for _, e := range c.Env {
 		name, value, _ := strings.Cut(e, "=")

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
@@ -13,6 +12,7 @@ import (
 
 	"dot4fa/internal/fault"
 	"dot4fa/internal/isa"
+	"dot4fa/internal/shell"
 	"dot4fa/internal/standin"
 )
 
@@ -79,12 +79,12 @@ func (u *Unit) runOne(ctx context.Context, dir string, args []string) (read []st
 	defer os.Remove(list.Name())
 	out, err := command(ctx, dir, args, "-MD", "-MF", list.Name())
 	if err != nil {
-		if !isExit(err) {
+		if !shell.Ran(err) {
 			return nil, err
 		}
 		u.Status, u.Detail = Failed, firstErrors(out, 4)
 		// Of a unit with errors compilers write no list; their preprocessor does.
-		if _, err := command(ctx, dir, args, "-M", "-MF", list.Name()); isExit(err) {
+		if _, err := command(ctx, dir, args, "-M", "-MF", list.Name()); shell.Ran(err) {
 			return nil, nil
 		} else if err != nil {
 			return nil, err
@@ -97,28 +97,16 @@ func (u *Unit) runOne(ctx context.Context, dir string, args []string) (read []st
 	return localFiles(dir, data), nil
 }
 
-func isExit(err error) bool {
-	var exit *exec.ExitError
-	return errors.As(err, &exit)
-}
-
 func command(ctx context.Context, dir string, args []string, more ...string) (out string, err error) {
 	unit := args[len(args)-1]
 	args = append(append(append([]string{}, args[:len(args)-1]...), more...), unit)
-	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "LC_ALL=C")
-	var text bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &text, &text
-	err = cmd.Run()
-	switch {
-	case ctx.Err() != nil:
-		return "", context.Cause(ctx)
-	case err != nil && !isExit(err):
-		return "", fault.New(fault.Environment, "cannot run the compiler: %w", err).At("%s", args[0]).
+	out, err = shell.Command{Env: []string{"LC_ALL=C"}, Dir: dir, Path: args[0], Args: args[1:]}.Text(ctx)
+	var failed *shell.Failed
+	if errors.As(err, &failed) && !shell.Ran(err) {
+		return "", fault.New(fault.Environment, "cannot run the compiler: %w", failed.Err).At("%s", args[0]).
 			Hintf("check that it is there and may be run, or name another")
 	}
-	return text.String(), err
+	return out, err
 }
 
 // localFiles are the prerequisites of a make rule that lie in dir.

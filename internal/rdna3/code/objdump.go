@@ -1,8 +1,8 @@
 package code
 
 import (
-	"bytes"
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"dot4fa/internal/fault"
+	"dot4fa/internal/shell"
 )
 
 // Disassembler is an llvm-objdump.
@@ -24,7 +25,7 @@ var llvmVersion = regexp.MustCompile(`LLVM version (\d+)\.[0-9.]+`)
 // FindDisassembler returns the llvm-objdump that belongs to a clang of the given major version. One of another version is refused:
 // older ones print the halves of 16-bit operands wrong.
 func FindDisassembler(ctx context.Context, clang string, major int) (*Disassembler, error) {
-	out, err := exec.CommandContext(ctx, clang, "-print-prog-name=llvm-objdump").Output()
+	out, err := shell.Command{Path: clang, Args: []string{"-print-prog-name=llvm-objdump"}}.Output(ctx)
 	path := strings.TrimSpace(string(out))
 	if err == nil && !filepath.IsAbs(path) {
 		path, err = exec.LookPath(path)
@@ -38,7 +39,7 @@ func FindDisassembler(ctx context.Context, clang string, major int) (*Disassembl
 
 // OpenDisassembler returns the llvm-objdump at path when it is of the given major version of LLVM.
 func OpenDisassembler(ctx context.Context, path string, major int) (*Disassembler, error) {
-	out, err := exec.CommandContext(ctx, path, "--version").Output()
+	out, err := shell.Command{Path: path, Args: []string{"--version"}}.Output(ctx)
 	if err != nil {
 		return nil, fault.New(fault.Environment, "does not answer --version: %w", err).At("%s", path).
 			Hintf("install llvm-objdump of LLVM %d", major)
@@ -82,12 +83,11 @@ func (d *Disassembler) Text(ctx context.Context, object []byte, target string) (
 	if err != nil {
 		return nil, err
 	}
-	var text, errs bytes.Buffer
-	cmd := exec.CommandContext(ctx, d.Path, "-d", "--mcpu="+target, file.Name())
-	cmd.Stdout, cmd.Stderr = &text, &errs
-	if err := cmd.Run(); err != nil {
-		return nil, fault.New(fault.Environment, "llvm-objdump: %w\n%s", err, strings.TrimSpace(errs.String())).At("%s", d.Path).
+	text, err := shell.Command{Path: d.Path, Args: []string{"-d", "--mcpu=" + target, file.Name()}}.Output(ctx)
+	var failed *shell.Failed
+	if errors.As(err, &failed) {
+		return nil, fault.New(fault.Environment, "cannot disassemble: %w", err).At("%s", d.Path).
 			Hintf("check that it knows %s: %s --version lists its targets", target, d.Path)
 	}
-	return text.Bytes(), nil
+	return text, err
 }
