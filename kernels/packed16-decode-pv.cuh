@@ -8,14 +8,6 @@
 
 #define PACKED16_RED_COLS 2
 
-// x, the same in all lanes, as a new value: what is made from it is made anew, not kept in registers since it was made before.
-static __device__ __forceinline__ int packed16_again(int x) {
-#if defined(GGML_USE_HIP)
-    asm volatile("" : "+s"(x));
-#endif // defined(GGML_USE_HIP)
-    return x;
-}
-
 // V rows a lane has in hand: at least 4, so that weights are read 16 bytes wide.
 static constexpr __host__ __device__ int packed16_v_rows(const int D) {
     return PACKED16_V_SUB_TILE*D/(8*PACKED16_DECODE_BN) > 4 ? PACKED16_V_SUB_TILE*D/(8*PACKED16_DECODE_BN) : 4;

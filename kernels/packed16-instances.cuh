@@ -7,11 +7,19 @@
 #include "packed16-launch-decode.cuh"
 #include "packed16-pack.cuh"
 #include "packed16-q.cuh"
+#include "packed16-unpack.cuh"
 
 template <int D, typename V_t>
 static void packed16_launch_d(packed16_call call, cudaStream_t stream) {
     packed16_args & a = call.args;
 
+    if (call.unpacked_k) {
+        const dim3 grid(((int64_t) a.nk*(D/8) + 255)/256, a.n_head_kv, call.n_seq);
+        packed16_unpack<D, V_t><<<grid, 256, 0, stream>>>(
+            call.k, call.k_scales, call.v, call.mask, call.unpacked_k, call.unpacked_v, a);
+        CUDA_CHECK(cudaGetLastError());
+        return;
+    }
     if (call.f16_k) {
         const dim3 grid(((int64_t) a.nk*(D/32) + 63)/64, a.n_head_kv, call.n_seq);
         packed16_pack_view<D><<<grid, 64, 0, stream>>>(
@@ -33,13 +41,6 @@ static void packed16_launch_d(packed16_call call, cudaStream_t stream) {
         return;
     }
 #endif // PACKED16_DECODE_MATRIX
-
-    const int n_rows = call.n_seq*a.n_head*a.nq;
-    const packed16_q_view q = {call.q, call.nbq1, call.nbq2, call.nbq3, call.scale_log2};
-    packed16_quantize_q<D><<<(n_rows + 3)/4, dim3(WARP_SIZE, 4), 0, stream>>>(
-        q, call.q_payload, call.q_scales, n_rows, a.nq, a.n_head, a.gqa,
-        call.prefill && !call.mma ? a.nq : 1, call.prefill && !call.mma ? 1 : a.gqa);
-    CUDA_CHECK(cudaGetLastError());
 
     if (call.prefill) {
         packed16_launch_prefill_side<D, V_t>(call, stream);

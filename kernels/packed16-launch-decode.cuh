@@ -11,24 +11,14 @@
 // Where one block has all cells of its columns it merges for itself and there is no merge.
 
 #include "packed16-decode.cuh"
+#include "packed16-launch.cuh"
+#include "packed16-q.cuh"
 #if PACKED16_DECODE_MATRIX
 #include "packed16-decode-mma.cuh"
 #endif // PACKED16_DECODE_MATRIX
 
 #include <algorithm>
 #include <atomic>
-
-// Launches a kernel that may be put in place while the one before it still runs, where that exists.
-template <typename... Params, typename... Args>
-static void packed16_start(
-        void (*kernel)(Params...), const dim3 grid, const dim3 block, const size_t shared, cudaStream_t stream, const Args &... args) {
-#if defined(GGML_CUDA_USE_PDL)
-    ggml_cuda_kernel_launch(kernel, ggml_cuda_kernel_launch_params(grid, block, shared, stream), args...);
-#else
-    kernel<<<grid, block, shared, stream>>>(args...);
-#endif // defined(GGML_CUDA_USE_PDL)
-    CUDA_CHECK(cudaGetLastError());
-}
 
 template <int D>
 static void packed16_launch_merge(const packed16_call & call, cudaStream_t stream) {
@@ -163,9 +153,16 @@ static void packed16_launch_decode_side_mma(const packed16_call & call, cudaStre
 }
 #endif // PACKED16_DECODE_MATRIX
 
-// The vector kernel; Q is quantised.
+// The vector kernel.
 template <int D, typename V_t>
 static void packed16_launch_decode_side(const packed16_call & call, cudaStream_t stream) {
+    const packed16_args & a = call.args;
+    const packed16_q_view q = {call.q, call.nbq1, call.nbq2, call.nbq3, call.scale_log2};
+    const int n_rows = call.n_seq*a.n_head*a.nq;
+    packed16_quantize_q<D><<<(n_rows + 3)/4, dim3(WARP_SIZE, 4), 0, stream>>>(
+        q, call.q_payload, call.q_scales, n_rows, a.nq, a.n_head, a.gqa);
+    CUDA_CHECK(cudaGetLastError());
+
     switch (packed16_decode_columns(call.args.nq*call.args.gqa, D, false)) {
         case 1: packed16_launch_decode<D, V_t, 1>(call, stream); break;
         case 2: packed16_launch_decode<D, V_t, 2>(call, stream); break;

@@ -53,8 +53,23 @@ struct packed16_call {
     char *        packed_scales;
     float *       parts;
     float2 *      meta;
+    int2 *        ends;
     uint8_t *     classes;
+    half *        unpacked_k; // not null: K and V are unpacked, and nothing else is done here; unpacked_v null: V is f16 already
+    half *        unpacked_v;
 };
+
+// Launches a kernel that may be put in place while the one before it still runs, where that exists.
+template <typename... Params, typename... Args>
+static void packed16_start(
+        void (*kernel)(Params...), const dim3 grid, const dim3 block, const size_t shared, cudaStream_t stream, const Args &... args) {
+#if defined(GGML_CUDA_USE_PDL)
+    ggml_cuda_kernel_launch(kernel, ggml_cuda_kernel_launch_params(grid, block, shared, stream), args...);
+#else
+    kernel<<<grid, block, shared, stream>>>(args...);
+#endif // defined(GGML_CUDA_USE_PDL)
+    CUDA_CHECK(cudaGetLastError());
+}
 
 // Columns of a decode block that this many columns go to: the fewest blocks' worth of work, where a block of the vector kernel
 // costs about three columns of K and V loads before its first column, and columns on matrix tiles cost little beside them.

@@ -124,8 +124,15 @@ static __device__ __forceinline__ int packed16_uniform(const int x) {
 #endif // defined(GGML_USE_HIP)
 }
 
-// x, which the compiler has to take as a new value: what is computed from it is not kept in registers from one turn of a
-// loop to the next.
+// AMD: x, the same in all lanes, as a new value: what is made from it is made anew, not kept in registers since it was made before.
+static __device__ __forceinline__ int packed16_again(int x) {
+#if defined(GGML_USE_HIP)
+    asm volatile("" : "+s"(x));
+#endif // defined(GGML_USE_HIP)
+    return x;
+}
+
+// NVIDIA: x as a new value, likewise.
 static __device__ __forceinline__ int packed16_fresh(int x) {
 #if defined(__CUDA_ARCH__)
     asm volatile("" : "+r"(x));

@@ -11,7 +11,7 @@
 // windows, for cells that are not in position order and for several sequences in one batch. The mask is read once
 // for all heads; a plain causal batch has one diagonal of mixed tiles.
 //
-// Tile: one block of 256 threads classifies one tile, 2-byte loads along the cells. LDS: 12 bytes per warp.
+// Tile: 256 threads classify one tile, 2-byte loads along the cells. LDS: 4 bytes per warp. packed16_prepare launches them.
 
 #include "packed16-layout.cuh"
 
@@ -27,28 +27,43 @@ struct packed16_mask_smem {
     int seen[PACKED16_MASK_THREADS/WARP_SIZE]; // bits: 1 a zero, 2 a dead cell, 4 another value
 };
 
-// Launch: grid (ceil(nk / bn), ceil(nq*gqa / cols), n_mask3), block 256.
-// classes: one byte per tile, [mask slice][row tile][cell tile].
-// assume_causal (unsafe): a tile below the diagonal counts as full without being read. n_kv is padded by at most 255
-// cells, so the diagonal is taken 255 cells early.
-static __global__ void __launch_bounds__(PACKED16_MASK_THREADS) packed16_classify_mask(
-        const char * __restrict__ mask, uint8_t * __restrict__ classes, const int nk, const int nq,
-        const int nbm1, const int64_t nbm3, const int cols, const int gqa, const int bn, const int assume_causal) {
-    __shared__ packed16_mask_smem smem;
+// Bytes of classes from one row of tiles to the next: one per tile, filled up with dead ones to words.
+static __host__ __device__ __forceinline__ int packed16_class_stride(const int nk, const int bn) {
+    return ((nk + bn - 1)/bn + 3) & ~3;
+}
 
+// Where the classes of a row of tiles are: [mask slice][row tile][cell tile].
+static __device__ __forceinline__ const uint8_t * packed16_classes_of(
+        const uint8_t * classes, const int slice, const int n_rows, const int row, const int nk, const int bn) {
+    return classes ? classes + ((int64_t) slice*n_rows + row)*packed16_class_stride(nk, bn) : nullptr;
+}
+
+// Which tiles of a mask there are, and how they are classified.
+struct packed16_mask_tiles {
+    const char * mask;           // null: there are none
+    uint8_t *    classes;
+    int          n_x, n_y;       // tiles along the cells (packed16_class_stride) and along the columns
+    int          cols, gqa, bn;
+    int          assume_causal;  // unsafe: a tile below the diagonal counts as full without being read. n_kv is padded by at
+                                 // most 255 cells, so the diagonal is taken 255 cells early.
+};
+
+// Classifies tile (x, y) of slice z with the whole block.
+static __device__ __forceinline__ void packed16_classify_tile(
+        packed16_mask_smem & smem, const packed16_mask_tiles & tiles, const packed16_args & args, const int x, const int y, const int z) {
     const int tid = threadIdx.x;
-    const int k0  = blockIdx.x*bn;
-    const int q0  = blockIdx.y*cols/gqa;
-    const int q1  = min(((int) blockIdx.y*cols + cols - 1)/gqa + 1, nq);
+    const int k0  = x*tiles.bn;
+    const int q0  = y*tiles.cols/tiles.gqa;
+    const int q1  = min((y*tiles.cols + tiles.cols - 1)/tiles.gqa + 1, args.nq);
 
     int seen = 0;
-    if (assume_causal && k0 + bn - 1 <= q0 + nk - nq - 255) {
+    if (tiles.assume_causal && k0 + tiles.bn - 1 <= q0 + args.nk - args.nq - 255) {
         seen = 1;
     } else {
-        const int k = k0 + tid % bn; // bn divides the block
-        for (int q = q0 + tid/bn; q < q1; q += PACKED16_MASK_THREADS/bn) {
-            const int bits = k < nk ?
-                ((const uint16_t *) (mask + blockIdx.z*nbm3 + (int64_t) q*nbm1))[k] : PACKED16_MASK_DEAD;
+        const int k = k0 + tid % tiles.bn; // bn divides the block
+        for (int q = q0 + tid/tiles.bn; q < q1; q += PACKED16_MASK_THREADS/tiles.bn) {
+            const int bits = k < args.nk ?
+                ((const uint16_t *) (tiles.mask + z*args.nbm3 + (int64_t) q*args.nbm1))[k] : PACKED16_MASK_DEAD;
             seen |= bits == PACKED16_MASK_DEAD ? 2 : (bits & 0x7FFF) == 0 ? 1 : 4;
         }
     }
@@ -65,7 +80,7 @@ static __global__ void __launch_bounds__(PACKED16_MASK_THREADS) packed16_classif
         for (int w = 0; w < PACKED16_MASK_THREADS/WARP_SIZE; ++w) {
             seen |= smem.seen[w];
         }
-        classes[((int64_t) blockIdx.z*gridDim.y + blockIdx.y)*gridDim.x + blockIdx.x] =
+        tiles.classes[((int64_t) z*tiles.n_y + y)*tiles.n_x + x] =
             seen == 1 ? PACKED16_TILE_FULL : seen == 2 ? PACKED16_TILE_DEAD : PACKED16_TILE_MIXED;
     }
 }

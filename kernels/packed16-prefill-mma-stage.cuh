@@ -2,26 +2,8 @@
 
 // What the matrix-tile prefill keeps in shared memory, and how it gets there. packed16-prefill-mma.cuh has the picture.
 
-#include "packed16-mma.cuh"
+#include "packed16-prefill-share.cuh"
 #include "packed16-v.cuh"
-
-// NVIDIA copies past the registers while it computes: two tiles of everything, and Q. AMD has neither the copies nor the
-// room: one tile, several blocks beside each other, and Q from memory through the caches.
-#define PACKED16_MMA_ASYNC (PACKED16_MMA_LAYOUT == 1)
-
-// The tile of a block.
-template <int D, int n_warps>
-struct packed16_prefill_tile {
-    static constexpr int threads   = n_warps*WARP_SIZE;
-    // 128 accumulators a lane at D=256. NVIDIA takes more columns below that, to read shared memory less often.
-    static constexpr int warp_cols = D < 256 && PACKED16_MMA_ASYNC ? 32 : 16;
-    static constexpr int nt        = warp_cols/PACKED16_MMA_N; // N tiles of a warp
-    static constexpr int cols      = n_warps*warp_cols;        // (query, head) pairs of a block
-    // Cells. At D=128 the logits of 64 would spill.
-    static constexpr int bn        = PACKED16_MMA_ASYNC && n_warps == 8 && D != 128 ? 64 : 32;
-    static constexpr int mt        = bn/PACKED16_MMA_M;        // M tiles of cells
-    static constexpr int bufs      = PACKED16_MMA_ASYNC ? 2 : 1;
-};
 
 // Bytes a copy of V moves at a time: what divides every row.
 template <int D, typename V_t>
@@ -44,6 +26,7 @@ struct packed16_prefill_mma_smem {
     alignas(16) char  v_raw[tile::bufs][packed16_v_staging<V_t>::raw ? tile::bn*V_t::row_bytes(D) : 16];
     alignas(16) char  q[PACKED16_MMA_ASYNC ? tile::cols : 1][D + 16];
     alignas(16) float qs[D/32][PACKED16_MMA_ASYNC ? tile::cols : 4];
+    packed16_share_smem<tile::threads> share;
     unsigned int      bad[3][tile::bn/32]; // cells of a V tile with values that are not finite in f16; tile i has slot i%3
 };
 

@@ -1,48 +1,117 @@
 #pragma once
 
-// How the matrix-tile prefill is cut along the cells. Host code.
+// How the matrix-tile prefill is cut into tiles and shares. Host and device; packed16-prefill-share.cuh has the picture.
 
-#include "packed16-layout.cuh"
+#include "packed16-mask.cuh"
+#include "packed16-mma.cuh"
 
-// The matrix-tile prefill takes shares of the cells when its columns alone do not fill the device. Every share leaves a
-// result of its own: at most this many rows of D floats in all, and at least PACKED16_MMA_UNIT cells to each.
-#define PACKED16_MMA_UNIT      128
-#define PACKED16_MMA_MAX_UNITS 64
+#include <climits>
+
+// NVIDIA copies past the registers while it computes: two tiles of everything, and Q. AMD has neither the copies nor the
+// room: one tile, several blocks beside each other, and Q from memory through the caches.
+#define PACKED16_MMA_ASYNC (PACKED16_MMA_LAYOUT == 1)
+
+// Whether blocks take equal shares of a line of all work, or one piece of one item each.
+#define PACKED16_MMA_LINE PACKED16_MMA_ASYNC
+
+// What a block does for an item beside its tiles, in tiles: Q and the first tile are loaded, the result is written.
+#define PACKED16_MMA_FIRST 2
+
+// The most rows of items that are laid out, and the fewest cells of a share.
+#ifndef PACKED16_MMA_MAX_ROWS
+#define PACKED16_MMA_MAX_ROWS 256
+#endif // PACKED16_MMA_MAX_ROWS
+#define PACKED16_MMA_LEAST    128
 
 // The most columns of a block.
-#define PACKED16_MMA_MAX_COLS  256
+#define PACKED16_MMA_MAX_COLS 256
 
-// The most bytes of mask tile classes: of the smallest tiles, 64 columns x 32 cells.
-static inline int64_t packed16_prefill_most_classes(const packed16_args & a) {
-    return (int64_t) ((a.nk + 31)/32)*((a.nq*a.gqa + 63)/64)*a.n_mask3;
+// The tile of a block.
+template <int D, int n_warps>
+struct packed16_prefill_tile {
+    static constexpr int threads   = n_warps*WARP_SIZE;
+    // 128 accumulators a lane at D=256. NVIDIA takes more columns below that, to read shared memory less often.
+    static constexpr int warp_cols = D < 256 && PACKED16_MMA_ASYNC ? 32 : 16;
+    static constexpr int nt        = warp_cols/PACKED16_MMA_N; // N tiles of a warp
+    static constexpr int cols      = n_warps*warp_cols;        // (query, head) pairs of a block
+    // Cells. At D=128 the logits of 64 would spill.
+    static constexpr int bn        = PACKED16_MMA_ASYNC && n_warps == 8 && D != 128 ? 64 : 32;
+    static constexpr int mt        = bn/PACKED16_MMA_M;        // M tiles of cells
+    static constexpr int bufs      = PACKED16_MMA_ASYNC ? 2 : 1;
+    // The most blocks of a multiprocessor whose results there is scratch for; fewer may fit.
+    static constexpr int resident  = (PACKED16_MMA_ASYNC ? 1 : D == 256 ? 2 : 4)*(8/n_warps);
+};
+
+// Rows of items in a line: tiles of columns of every sequence. 0: there is no line.
+static inline int packed16_prefill_rows(const packed16_args & a, const int n_seq, const int cols) {
+    const int64_t n       = (int64_t) (a.nq*a.gqa + cols - 1)/cols*n_seq;
+    const int64_t n_tiles = (a.nk + 31)/32 + PACKED16_MMA_FIRST;
+    return PACKED16_MMA_LINE && n <= PACKED16_MMA_MAX_ROWS && n*a.n_head_kv*n_tiles <= INT_MAX ? (int) n : 0;
 }
 
-static inline int64_t packed16_prefill_most_parts(const packed16_args & a, const int n_seq, const int D, const int nsm) {
-    const int64_t n_rows = (int64_t) n_seq*a.n_head*a.nq;
-    const int64_t units  = std::min(a.nk/PACKED16_MMA_UNIT, PACKED16_MMA_MAX_UNITS);
-    return std::min(n_rows*units, (int64_t) 3*nsm*8*(D == 256 ? 16 : 32));
+// Shares of a line, where `slots` blocks run at once: no more of them than that, one per item if they all fit, and beyond that none
+// below PACKED16_MMA_LEAST cells if no tile were dead.
+static inline int packed16_prefill_shares(const packed16_args & a, const int n_rows, const int bn, const int slots) {
+    const int64_t items = (int64_t) n_rows*a.n_head_kv;
+    const int64_t most  = items*((a.nk + bn - 1)/bn + PACKED16_MMA_FIRST)/(PACKED16_MMA_LEAST/bn + PACKED16_MMA_FIRST);
+    return (int) std::min(std::max(most, items), (int64_t) slots);
 }
 
-// The number of shares that takes the least time, in tiles of one block: rounds of blocks over the device, what a block
+// The most pieces of an item without a line: of at least PACKED16_MMA_LEAST cells, and at most three times the results of the blocks
+// that run at once.
+static inline int packed16_prefill_most_units(const packed16_args & a, const int n_seq, const int cols, const int slots) {
+    const int64_t items = (int64_t) (a.nq*a.gqa + cols - 1)/cols*a.n_head_kv*n_seq;
+    return PACKED16_MMA_LINE ? 1 : (int) std::max(std::min((int64_t) a.nk/PACKED16_MMA_LEAST, 3*slots/items), (int64_t) 1);
+}
+
+// The number of pieces of an item that takes the least time, in tiles of one block: rounds of blocks over the device, what a block
 // does before its first tile, and for the merge a launch and the partial results, which a device moves at about
 // 128 KiB per multiprocessor and tile.
 static inline int packed16_prefill_units(
-        const packed16_args & a, const int n_seq, const int D, const int nsm, const int cols, const int bn, const int blocks_per_sm) {
-    const int64_t n_rows = (int64_t) n_seq*a.n_head*a.nq;
-    const int64_t blocks = (int64_t) (a.nq*a.gqa + cols - 1)/cols*a.n_head_kv*n_seq;
-    const int64_t slots  = (int64_t) nsm*blocks_per_sm;
-    const int64_t most   = packed16_prefill_most_parts(a, n_seq, D, nsm)/n_rows;
+        const packed16_args & a, const int n_seq, const int D, const int cols, const int bn, const int nsm, const int slots) {
+    const int64_t items = (int64_t) (a.nq*a.gqa + cols - 1)/cols*a.n_head_kv*n_seq;
+    const int64_t rows  = (int64_t) n_seq*a.n_head*a.nq;
 
     int    best      = 1;
     double best_cost = 0.0;
-    for (int units = 1; units <= std::max(most, (int64_t) 1); ++units) {
-        const double rounds = (double) ((blocks*units + slots - 1)/slots);
-        const double merge  = units == 1 ? 0.0 : 1.0 + (double) (2*n_rows*units*D)*sizeof(float)/(nsm*131072.0);
-        const double cost   = rounds*((double) a.nk/bn/units + 1.0) + merge;
+    for (int units = 1; units <= packed16_prefill_most_units(a, n_seq, cols, slots); ++units) {
+        const double rounds = (double) ((items*units + slots - 1)/slots);
+        const double merge  = units == 1 ? 0.0 : 1.0 + (double) (2*rows*units*D)*sizeof(float)/(nsm*131072.0);
+        const double cost   = rounds*((double) a.nk/bn/units + PACKED16_MMA_FIRST) + merge;
         if (units == 1 || cost < best_cost) {
             best      = units;
             best_cost = cost;
         }
     }
     return best;
+}
+
+// The scratch of a call: rows of D floats with their float2, and int2 for the items.
+struct packed16_prefill_scratch {
+    size_t parts, items, classes;
+};
+
+template <int D, int n_warps>
+static inline void packed16_prefill_scratch_add(packed16_prefill_scratch & s, const packed16_args & a, const int n_seq, const int nsm) {
+    using tile = packed16_prefill_tile<D, n_warps>;
+    const int    n_rows  = packed16_prefill_rows(a, n_seq, tile::cols);
+    const size_t classes = (size_t) packed16_class_stride(a.nk, tile::bn)*((a.nq*a.gqa + tile::cols - 1)/tile::cols)*a.n_mask3;
+    const int    slots   = nsm*tile::resident;
+    const size_t units   = packed16_prefill_most_units(a, n_seq, tile::cols, slots);
+    s.parts   = std::max(s.parts, n_rows ? (size_t) 2*tile::cols*packed16_prefill_shares(a, n_rows, tile::bn, slots) :
+        units > 1 ? (size_t) n_seq*a.n_head*a.nq*units : 0);
+    s.items   = std::max(s.items, (size_t) n_rows*a.n_head_kv);
+    s.classes = std::max(s.classes, classes);
+}
+
+// What blocks of 8 and of 4 warps need: which of them run depends on the device's shared memory.
+static inline packed16_prefill_scratch packed16_prefill_scratch_of(const packed16_args & a, const int n_seq, const int D, const int nsm) {
+    packed16_prefill_scratch s = {};
+    switch (D) {
+#define X(d) case d: packed16_prefill_scratch_add<d, 8>(s, a, n_seq, nsm); packed16_prefill_scratch_add<d, 4>(s, a, n_seq, nsm); break;
+        PACKED16_HEAD_SIZES(X)
+#undef X
+        default: GGML_ABORT("packed16: no prefill for head size %d", D);
+    }
+    return s;
 }

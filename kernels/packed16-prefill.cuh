@@ -127,8 +127,8 @@ static __device__ __forceinline__ void packed16_stage_v(
 }
 
 // Launch: grid (ceil(nq / PACKED16_BM), n_head/group, n_seq), block (32, 8). group divides gqa.
-//   Q, Q_scales  packed16_quantize_q, columns g*nq + q; PACKED16_BM rows past the last one must be readable
-//   classes      packed16_classify_mask, or null: then every tile is full if mask is null, and mixed if not
+//   Q, Q_scales  columns g*nq + q; PACKED16_BM rows past the last one must be readable
+//   classes      of PACKED16_BM rows and PACKED16_BN cells, or null: then every tile is full if mask is null, and mixed if not
 //   dst          f32 [seq][q][head][D]; sinks: n_head floats or null
 template <int D, typename V_t, int group>
 static __global__ void PACKED16_LAUNCH_BOUNDS(PACKED16_PREFILL_THREADS, 4, 1) packed16_prefill(
@@ -161,9 +161,7 @@ static __global__ void PACKED16_LAUNCH_BOUNDS(PACKED16_PREFILL_THREADS, 4, 1) pa
         mask += slice*args.nbm3;
     }
     const int n_tiles = (args.nk + PACKED16_BN - 1)/PACKED16_BN;
-    if (classes) {
-        classes += ((int64_t) slice*gridDim.x + blockIdx.x)*n_tiles;
-    }
+    classes = packed16_classes_of(classes, slice, gridDim.x, blockIdx.x, args.nk, PACKED16_BN);
 
     // Row r of the block is query row q0 + r % BM of head head0 + r / BM.
     const int64_t q_block = ((int64_t) seq*args.n_head + head0)*args.nq + q0;

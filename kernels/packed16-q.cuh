@@ -71,17 +71,11 @@ static __device__ __forceinline__ void packed16_quantize_q_row(
     }
 }
 
-// Launch: grid (ceil(n_rows / 4)), block (32, 4). n_rows = n_seq*n_head*nq.
-// stride_g, stride_q: where (g, q) of a KV head lands, see packed16-layout.cuh: decode 1, gqa; prefill nq, 1.
+// Quantises row `row` of n_seq*n_head*nq with one warp. Where (g, q) of a KV head lands: g*stride_g + q*stride_q, see packed16-layout.cuh.
 template <int D>
-static __global__ void __launch_bounds__(128) packed16_quantize_q(
-        const packed16_q_view view, int * __restrict__ q_payload, float * __restrict__ q_scales,
-        const int n_rows, const int nq, const int n_head, const int gqa, const int stride_g, const int stride_q) {
-    const int row = blockIdx.x*4 + threadIdx.y;
-    if (row >= n_rows) {
-        return; // a whole warp
-    }
-    const int lane = threadIdx.x;
+static __device__ __forceinline__ void packed16_quantize_q_of(
+        const packed16_q_view & view, int * __restrict__ q_payload, float * __restrict__ q_scales, const int row,
+        const int nq, const int n_head, const int gqa, const int stride_g, const int stride_q, const int lane) {
     const int q    = row % nq;
     const int head = row / nq % n_head;
     const int seq  = row / nq / n_head;
@@ -91,4 +85,15 @@ static __global__ void __launch_bounds__(128) packed16_quantize_q(
     float x[D/32];
     packed16_load_q<D>(x, view.q + q*view.nbq1 + head*view.nbq2 + seq*view.nbq3, lane);
     packed16_quantize_q_row<D>(x, (int8_t *) q_payload + out*D, q_scales + out*(D/32), lane, view.scale_log2);
+}
+
+// Launch, for decode on vector units: grid (ceil(n_rows / 4)), block (32, 4). n_rows = n_seq*n_head*nq; columns q*gqa + g.
+template <int D>
+static __global__ void __launch_bounds__(128) packed16_quantize_q(
+        const packed16_q_view view, int * __restrict__ q_payload, float * __restrict__ q_scales,
+        const int n_rows, const int nq, const int n_head, const int gqa) {
+    const int row = blockIdx.x*4 + threadIdx.y;
+    if (row < n_rows) { // a whole warp
+        packed16_quantize_q_of<D>(view, q_payload, q_scales, row, nq, n_head, gqa, 1, gqa, threadIdx.x);
+    }
 }

@@ -83,6 +83,24 @@ func TestMatrixPrefillAgreesWithFloat64(t *testing.T) {
 	t.Logf("%d cases, worst NMSE by layout and V type: %v", n, worst)
 }
 
+// With more columns than a line has rows for, every block takes one item: the same results.
+func TestMatrixPrefillTakesWholeItems(t *testing.T) {
+	if testing.Short() {
+		t.Skip("skipped: -short")
+	}
+	p := compileKernels(t, "nvidia-items", []int{64}, []string{"q4_0"}, nil, KernelOptions{
+		Options: Options{Traced: true, Defines: []string{"PACKED16_MMA_MAX_ROWS=1"}}})
+	cases := []Case{
+		"route=mma d=64 v=q4_0 nq=70 nk=300 gqa=6 kv=2 mask=causal",
+		"route=mma d=64 v=q4_0 nq=40 nk=200 gqa=8 seq=2 mask3=2 mask=window sinks=1 warps=4",
+	}
+	for i, o := range run(t, p, cases) {
+		if err := cases[i].Judge(o); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // D/4 dp4a are executed for each (query, key) pair of whole tiles: a matrix product on bytes is 16 x N x 8 of them.
 func TestMatrixPrefillCountsPairs(t *testing.T) {
 	if testing.Short() {
@@ -105,21 +123,12 @@ func TestMatrixPrefillNeedsItsBarriers(t *testing.T) {
 	}
 	sets := prefillPrograms(t)
 	cases := map[bool][]string{
-		false: {"route=mma d=64 v=f16 nq=40 nk=300 gqa=2 mask=causal"},
-		true:  {"route=mma d=64 v=q4_0 nq=40 nk=300 gqa=2 mask=causal"},
+		false: {"route=mma d=64 v=f16 nq=40 nk=300 gqa=2 mask=causal", "route=mma d=64 v=f16 nq=150 nk=300 gqa=2 kv=2 mask=causal sms=3"},
+		true:  {"route=mma d=64 v=q4_0 nq=40 nk=300 gqa=2 mask=causal", "route=mma d=64 v=q4_0 nq=150 nk=300 gqa=2 kv=2 mask=causal sms=3"},
 	}
-	text, err := os.ReadFile(filepath.Join(filepath.Dir(sets[0].p.Path), "kernels", "packed16-prefill-mma.cuh")) // as it was compiled
-	if err != nil {
-		t.Fatal(err)
-	}
-	sites := 0
-	for i, line := range strings.Split(string(text), "\n") {
-		code, _, _ := strings.Cut(line, "//")
-		if !strings.Contains(code, "__syncthreads()") {
-			continue
-		}
-		sites++
-		site, found, skipped := fmt.Sprintf("packed16-prefill-mma.cuh:%d", i+1), "", int64(0)
+	sites := barriers(t, sets[0].p, "packed16-prefill-mma.cuh", "packed16-prefill-share.cuh")
+	for _, site := range sites {
+		found, skipped := "", int64(0)
 		for _, set := range sets[:2] {
 			for _, c := range cases[set.async] {
 				broken := Case(c + " skip=" + site)
@@ -140,9 +149,28 @@ func TestMatrixPrefillNeedsItsBarriers(t *testing.T) {
 			t.Errorf("%s: no case fails without this barrier: it is superfluous, or the cases are too weak", site)
 		}
 	}
-	if sites == 0 {
-		t.Error("the kernel has no barriers")
+}
+
+// barriers lists the places of __syncthreads() in kernel files as p has compiled them, file:line; every file has some.
+func barriers(t *testing.T, p *Program, names ...string) []string {
+	t.Helper()
+	var sites []string
+	for _, name := range names {
+		text, err := os.ReadFile(filepath.Join(filepath.Dir(p.Path), "kernels", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := len(sites)
+		for i, line := range strings.Split(string(text), "\n") {
+			if code, _, _ := strings.Cut(line, "//"); strings.Contains(code, "__syncthreads()") {
+				sites = append(sites, fmt.Sprintf("%s:%d", name, i+1))
+			}
+		}
+		if len(sites) == before {
+			t.Errorf("%s has no barriers", name)
+		}
 	}
+	return sites
 }
 
 // A matrix-tile prefill broken on purpose is caught.

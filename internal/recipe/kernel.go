@@ -15,6 +15,7 @@ type Kernel struct {
 	VSubTile        int      `json:"v_sub_tile"`
 	VerifyMaxNQ     int      `json:"verify_max_nq"`
 	PrefillVariant  string   `json:"prefill_variant"`
+	PrefillF16Below int      `json:"prefill_f16_below"`
 	BM              int      `json:"bm"`
 	BN              int      `json:"bn"`
 	KStaging        string   `json:"k_staging"`
@@ -76,9 +77,12 @@ var kernelKeys = []Key{
 	{Path: "kernel.verify_max_nq", Kind: Int, Default: 8, Min: 1, Max: 8,
 		Doc:   "most query rows that still go through the decode kernel; more are a prefill",
 		field: func(k *Kernel) any { return &k.VerifyMaxNQ }},
-	{Path: "kernel.prefill_variant", Kind: Enum, Default: "auto", Allowed: []string{"auto", "blockfa_recthist_v4_single", "mma"},
+	{Path: "kernel.prefill_variant", Kind: Enum, Default: "auto", Allowed: []string{"auto", "f16", "mma", "blockfa_recthist_v4_single"},
 		Doc:   "prefill kernel used when the environment names none; auto is the fastest safe one",
 		field: func(k *Kernel) any { return &k.PrefillVariant }},
+	{Path: "kernel.prefill_f16_below", Kind: Int, Default: 0, Min: 0, Max: 65536,
+		Doc:   "KV cells below which the auto prefill unpacks K and V to f16 for the backend's own kernel, at head size 256 and in proportion more at smaller ones; 0: never",
+		field: func(k *Kernel) any { return &k.PrefillF16Below }},
 	{Path: "kernel.bm", Kind: Int, Default: 64, Allowed: []string{"8", "16", "32", "48", "64"},
 		Doc:   "query rows of a dot4 prefill tile; eight warps share them, times the heads of gqa_group",
 		field: func(k *Kernel) any { return &k.BM }},

@@ -103,6 +103,7 @@ func consts(k recipe.Kernel) []Const {
 		{"SPLITK_THRESHOLD", n(k.SplitKThreshold), "default cells from which decode goes split-K"},
 		{"DECODE_BN", n(k.DecodeBN), "cells of the decode kernel's inner tile"},
 		{"V_SUB_TILE", n(k.VSubTile), "V rows the decode kernel takes at a time"},
+		{"PREFILL_F16_BELOW", n(k.PrefillF16Below), "auto unpacks K and V to f16 for prefill on fewer cells at D=256, nk*D in proportion"},
 		{"BM", n(k.BM), "query rows of a dot4 prefill tile"},
 		{"BN", n(k.BN), "cells of a dot4 prefill tile"},
 		{"K_STAGING_LDS", b(k.KStaging == "lds"), "the dot4 prefill stages K tiles in shared memory"},

@@ -45,8 +45,13 @@ func PrintTable(w io.Writer, k recipe.Kernel, env Env, asJSON bool) error {
 	fmt.Fprintln(w, "\nprefill kernels, auto takes the first that the device runs:")
 	for _, v := range Variants() {
 		on := ""
-		if v.MatrixCores {
+		switch {
+		case v.MatrixCores:
 			on = " (sm_80 and newer, RDNA3, RDNA4)"
+		case v.Name == VariantF16 && k.PrefillF16Below == 0:
+			on = " (only where asked for)"
+		case v.Name == VariantF16:
+			on = fmt.Sprintf(" (nk*D below %d*256, or where asked for)", k.PrefillF16Below)
 		}
 		fmt.Fprintf(w, "  %s%s: %s\n", v.Name, on, v.Doc)
 	}

@@ -34,6 +34,7 @@ const (
 	VariantAuto = "auto"
 	VariantDot4 = "blockfa_recthist_v4_single"
 	VariantMMA  = "mma"
+	VariantF16  = "f16"
 )
 
 // Variant is one prefill kernel.
@@ -43,10 +44,11 @@ type Variant struct {
 	Doc         string `json:"doc"`
 }
 
-// Variants lists the prefill kernels that exist, fastest first: auto takes the
-// first one that the device runs.
+// Variants lists the prefill kernels that exist: auto takes the first one that
+// the device runs, f16 only below kernel.prefill_f16_below cells at D=256.
 func Variants() []Variant {
 	return []Variant{
+		{VariantF16, false, "K and V unpacked to f16 for the backend's own kernel; for a packed16 K"},
 		{VariantMMA, true, "int8 QK and f16 PV on matrix instructions, masks by exact tile class, shares of the cells where columns are few"},
 		{VariantDot4, false, "int8 dot products on the vector units, masks by exact tile class, one launch"},
 	}
@@ -132,7 +134,7 @@ func Reasons(k recipe.Kernel) []Reason {
 		{"MAX_BIAS", "ALiBi (max_bias) is not implemented", q8},
 		{"MASK_TYPE", "the mask is not f16, or not the same for all heads", q8},
 		{"MISALIGNED", "a row of a head does not begin on 16 bytes", q8},
-		{"VARIANT_DEVICE", "the prefill variant asked for needs matrix cores and the device has none", "use " + dot4Prefix + "KQ_VARIANT=auto"},
+		{"VARIANT_DEVICE", "the prefill variant asked for needs matrix cores and the device has none, or unpacks a K that is not packed", "use " + dot4Prefix + "KQ_VARIANT=auto"},
 	}
 }
 
@@ -180,7 +182,8 @@ func Route(s Shape, k recipe.Kernel, env Env) Decision {
 		if row.ID != "PREFILL" {
 			return d
 		}
-		if d.Variant = variantFor(env.value[flagVariant], s.MatrixCores); d.Variant == "" {
+		unpacks := s.K == "packed16" && !env.on(flagFullFA)
+		if d.Variant = variantFor(env.value[flagVariant], s.MatrixCores, unpacks, s.NK*s.D < k.PrefillF16Below*256); d.Variant == "" {
 			return away("VARIANT_DEVICE", required)
 		}
 		return d
@@ -220,10 +223,15 @@ func away(reason string, required bool) Decision {
 	return Decision{Route: Upstream, Reason: reason}
 }
 
-// variantFor resolves the index i in variantNames; 0 is auto.
-func variantFor(i int, matrixCores bool) string {
+// variantFor resolves the index i in variantNames; 0 is auto. unpacks: K is
+// packed16 and an f16 K is upstream's, so that unpacking does not lead back
+// here; short: fewer cells than auto unpacks.
+func variantFor(i int, matrixCores, unpacks, short bool) string {
 	for j, v := range Variants() {
 		fits := matrixCores || !v.MatrixCores
+		if v.Name == VariantF16 {
+			fits = unpacks && (i != 0 || short)
+		}
 		if fits && (i == 0 || i == j+1) {
 			return v.Name
 		}
@@ -253,11 +261,15 @@ func Line(k recipe.Kernel, env Env, matrixCores bool) string {
 			}
 		}
 		if r.ID == "PREFILL" {
-			v := variantFor(env.value[flagVariant], matrixCores)
+			unpacks := !env.on(flagFullFA)
+			v := variantFor(env.value[flagVariant], matrixCores, unpacks, false)
 			if v == "" {
 				v = "refused"
 			}
 			s += " " + v
+			if k.PrefillF16Below > 0 && unpacks && env.value[flagVariant] == 0 {
+				s += fmt.Sprintf(", f16 nk*D < %d*256", k.PrefillF16Below)
+			}
 		}
 		parts = append(parts, s)
 	}

@@ -24,6 +24,7 @@
 #define cudaError_t      hipError_t
 #define cudaSuccess      hipSuccess
 #define cudaGetLastError hipGetLastError
+#define cudaOccupancyMaxActiveBlocksPerMultiprocessor hipOccupancyMaxActiveBlocksPerMultiprocessor
 #else
 #include "hostrun.h"
 #endif // defined(GGML_USE_HIP)

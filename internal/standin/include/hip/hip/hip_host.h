@@ -26,6 +26,8 @@ hipError_t   hipEventCreateWithFlags(hipEvent_t * event, unsigned flags);
 hipError_t   hipEventRecord(hipEvent_t event, hipStream_t stream = nullptr);
 hipError_t   hipEventDestroy(hipEvent_t event);
 hipError_t   hipFuncSetAttribute(const void * kernel, int attribute, int value);
+template <typename Kernel>
+hipError_t   hipOccupancyMaxActiveBlocksPerMultiprocessor(int * blocks, Kernel kernel, int threads, size_t shared);
 hipError_t   hipGraphExecDestroy(hipGraphExec_t exec);
 hipError_t   hipGraphDestroy(hipGraph_t graph);
 const char * hipGetErrorString(hipError_t error);
