@@ -5,9 +5,8 @@
 // Prints one line per measurement, tab-separated: what, name, nq, nk, µs (median of SEED_SAMPLES), NMSE of the checked
 // rows against float64. Ends with "done". -DSEED_LAYOUTS=1 measures the logits too.
 
-#include "packed16-mask.cuh"
 #include "packed16-prefill.cuh"
-#include "packed16-q.cuh"
+#include "packed16-prefill-prepare.cuh"
 
 #include <algorithm>
 #include <cmath>
@@ -406,7 +405,7 @@ static bool seed_layouts() {
     float *      Qs     = device_alloc<float>((size_t) max_nq*(SEED_D/32));
     seed_fill_k<<<max_nk, SEED_D/32>>>(K, Ks, blocks, one, max_nk);
     const packed16_q_view view = {(const char *) x, SEED_D*4, (int64_t) SEED_D*4*max_nq, 0, 1.0f};
-    packed16_quantize_q<SEED_D><<<max_nq/4, dim3(WARP_SIZE, 4)>>>(view, Q, Qs, max_nq, max_nq, 1, 1, max_nq, 1);
+    packed16_quantize_q<SEED_D><<<max_nq/4, dim3(WARP_SIZE, 4)>>>(view, Q, Qs, max_nq, max_nq, 1, 1);
     CUDA_CHECK(cudaGetLastError());
     a.Q = Q; a.Qs = Qs; a.K = (const int *) K; a.Ks = Ks; a.blocks = blocks; a.row_scale = one;
     a.out = device_alloc<float>((size_t) max_nq*max_nk);
@@ -488,19 +487,22 @@ static bool seed_prefill(const int nq, const int nk, const bool classes_too) {
     CUDA_CHECK(cudaMemcpy(M, mask.data(), mask.size()*2, cudaMemcpyHostToDevice));
 
     const dim3 grid((nq + PACKED16_BM - 1)/PACKED16_BM, n_head/group, 1);
-    const dim3 tiles((nk + PACKED16_BN - 1)/PACKED16_BN, grid.x, 1);
     int *     Q       = device_alloc<int>((size_t) (nq*n_head + PACKED16_BM)*(D/4));
     float *   Qs      = device_alloc<float>((size_t) (nq*n_head + PACKED16_BM)*(D/32));
-    uint8_t * classes = device_alloc<uint8_t>((size_t) tiles.x*tiles.y);
+    uint8_t * classes = device_alloc<uint8_t>((size_t) packed16_class_stride(nk, PACKED16_BN)*grid.x);
     float *   dst     = device_alloc<float>((size_t) nq*n_head*D);
 
     const float scale_log2 = 1.44269504f/sqrtf((float) D);
     const packed16_q_view view = {(const char *) x, D*4, (int64_t) D*4*nq, 0, scale_log2};
+    const auto prepare = [&](const int n_rows, const packed16_mask_tiles & tiles) {
+        packed16_prepare<D><<<(n_rows + PACKED16_PREPARE_ROWS - 1)/PACKED16_PREPARE_ROWS + tiles.n_x*tiles.n_y, PACKED16_MASK_THREADS>>>(
+            view, Q, Qs, n_rows, nq, 1, tiles, args);
+    };
     const auto quantize = [&] {
-        packed16_quantize_q<D><<<(nq*n_head + 3)/4, dim3(WARP_SIZE, 4)>>>(view, Q, Qs, nq*n_head, nq, n_head, gqa, nq, 1);
+        prepare(nq*n_head, {});
     };
     const auto classify = [&](const int assume_causal) {
-        packed16_classify_mask<<<tiles, PACKED16_MASK_THREADS>>>((const char *) M, classes, nk, nq, args.nbm1, 0, PACKED16_BM, 1, PACKED16_BN, assume_causal);
+        prepare(0, {(const char *) M, classes, packed16_class_stride(nk, PACKED16_BN), (int) grid.x, PACKED16_BM, 1, PACKED16_BN, assume_causal});
     };
     const auto attend = [&](const uint8_t * by) {
         packed16_prefill<D, V_t, group><<<grid, dim3(WARP_SIZE, PACKED16_PREFILL_WARPS)>>>(
