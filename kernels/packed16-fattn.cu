@@ -132,11 +132,21 @@ static void packed16_run_upstream(ggml_backend_cuda_context & ctx, const ggml_te
         t.view_offs = 0;
         return t;
     };
-    ggml_tensor K   = f16(dst->src[1], call.unpacked_k);
-    ggml_tensor V   = f16(dst->src[2], call.unpacked_v);
+    ggml_tensor K     = f16(dst->src[1], call.unpacked_k);
+    ggml_tensor V     = f16(dst->src[2], call.unpacked_v);
+    ggml_tensor sinks = {};
+    sinks.type  = GGML_TYPE_F32;
+    sinks.data  = call.unpacked_sinks;
+    sinks.ne[0] = call.args.n_head;
+    sinks.nb[0] = sizeof(float);
+    for (int i = 1; i < GGML_MAX_DIMS; ++i) {
+        sinks.ne[i] = 1;
+        sinks.nb[i] = sinks.ne[0]*sizeof(float);
+    }
     ggml_tensor out = *dst;
     out.src[1] = &K;
-    out.src[2] = call.unpacked_v ? &V : dst->src[2];
+    out.src[2] = &V;
+    out.src[4] = &sinks;
     out.src[5] = nullptr;
     ggml_cuda_flash_attn_ext(ctx, &out);
 }
@@ -254,7 +264,8 @@ bool ggml_cuda_packed16_flash_attn_ext(ggml_backend_cuda_context & ctx, ggml_ten
 
     if (unpack) {
         call.unpacked_k = (half *) (base + at.unpacked_k);
-        call.unpacked_v = shape.v == PACKED16_V_F16 ? nullptr : (half *) (base + at.unpacked_v);
+        call.unpacked_v = (half *) (base + at.unpacked_v);
+        call.unpacked_sinks = (float *) (base + at.unpacked_sinks);
     }
     if (env.on(PACKED16_FLAG_DECODE_TIMING)) {
         packed16_run_timed(ctx, dst, call, d);

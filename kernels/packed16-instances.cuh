@@ -16,7 +16,7 @@ static void packed16_launch_d(packed16_call call, cudaStream_t stream) {
     if (call.unpacked_k) {
         const dim3 grid(((int64_t) a.nk*(D/8) + 255)/256, a.n_head_kv, call.n_seq);
         packed16_unpack<D, V_t><<<grid, 256, 0, stream>>>(
-            call.k, call.k_scales, call.v, call.mask, call.unpacked_k, call.unpacked_v, a);
+            call.k, call.k_scales, call.v, call.mask, call.sinks, call.unpacked_k, call.unpacked_v, call.unpacked_sinks, a);
         CUDA_CHECK(cudaGetLastError());
         return;
     }

@@ -55,8 +55,9 @@ struct packed16_call {
     float2 *      meta;
     int2 *        ends;
     uint8_t *     classes;
-    half *        unpacked_k; // not null: K and V are unpacked, and nothing else is done here; unpacked_v null: V is f16 already
+    half *        unpacked_k; // not null: K and V are unpacked, and nothing else is done here
     half *        unpacked_v;
+    float *       unpacked_sinks;
 };
 
 // Launches a kernel that may be put in place while the one before it still runs, where that exists.

@@ -68,15 +68,16 @@ struct packed16_scratch {
 };
 
 struct packed16_scratch_layout {
-    size_t q_payload, q_scales, packed_payload, packed_scales, parts, meta, ends, classes, unpacked_k, unpacked_v;
+    size_t q_payload, q_scales, packed_payload, packed_scales, parts, meta, ends, classes, unpacked_k, unpacked_v, unpacked_sinks;
 };
 
 // Of K and V unpacked to f16.
 static packed16_scratch_layout packed16_place_unpacked(packed16_scratch & scratch, const packed16_args & a, const int n_seq, const packed16_shape & s) {
     packed16_scratch_layout at = {};
     const size_t size = (size_t) n_seq*a.n_head_kv*a.nk*s.d*sizeof(half);
-    at.unpacked_k = scratch.take(size);
-    at.unpacked_v = scratch.take(s.v == PACKED16_V_F16 ? 0 : size);
+    at.unpacked_k     = scratch.take(size);
+    at.unpacked_v     = scratch.take(size);
+    at.unpacked_sinks = scratch.take(a.n_head*sizeof(float));
     return at;
 }
 

@@ -216,3 +216,24 @@ func TestBrokenMatrixPrefillIsCaught(t *testing.T) {
 		})
 	}
 }
+
+// K and V unpacked for a kernel that multiplies hidden cells by 0 and divides by the sum of the weights: NaN in cells that nobody sees
+// does not reach the result, and every value is that of the cache.
+func TestUnpackedForOthers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("skipped: -short")
+	}
+	p := amd(t)
+	var cases []Case
+	for i, d := range []int{64, 128, 256} {
+		for j, v := range []string{"f16", "q8_0", "q4_0"} {
+			mask := masks[(3*i+j)%len(masks)]
+			cases = append(cases, Case(fmt.Sprintf("route=unpack d=%d v=%s nq=%d nk=%d gqa=%d kv=%d seq=2 mask3=2 mask=%s sinks=%d", d, v, 9+i, 70+31*j, 1+2*j, 1+i, mask, j%2)))
+		}
+	}
+	for i, o := range run(t, p, cases) {
+		if err := cases[i].Judge(o); err != nil {
+			t.Error(err)
+		}
+	}
+}

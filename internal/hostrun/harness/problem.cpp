@@ -209,21 +209,19 @@ void fill_v(const shape & s, char * row, bool poison, generator & g) {
     }
 }
 
-// The answer in float64, from Q quantised by the contract's rule and K and V as stored.
-void solve(problem & p) {
+// Attention in float64, from Q quantised by the contract's rule; cells gives K and V of a (sequence, KV head, cell). Hidden cells are
+// left out, or multiplied by 0. answer [seq][query][head][D], dead [seq][query].
+template <typename Cells>
+void attend(const problem & p, const Cells & cells, const bool hidden_too, std::vector<double> & answer, std::vector<char> & dead) {
     const shape & s = p.s;
     const int blocks = s.d / 32;
-    p.answer.assign((size_t) s.n_seq * s.nq * s.n_head() * s.d, 0.0);
-    p.dead.assign((size_t) s.n_seq * s.nq, 0);
+    answer.assign((size_t) s.n_seq * s.nq * s.n_head() * s.d, 0.0);
+    dead.assign((size_t) s.n_seq * s.nq, 0);
     for (int seq = 0; seq < s.n_seq; ++seq) {
         for (int kv = 0; kv < s.n_head_kv; ++kv) {
             std::vector<double> k((size_t) s.nk * s.d), v((size_t) s.nk * s.d);
             for (int c = 0; c < s.nk; ++c) {
-                const size_t row = ((size_t) seq * s.kv_size + c) * s.n_head_kv + kv;
-                for (int i = 0; i < s.d; ++i) {
-                    k[(size_t) c * s.d + i] = (double) half_value(p.scales.as<uint16_t>()[row * blocks + i / 32]) * p.payload.as<int8_t>()[row * s.d + i];
-                }
-                v_values(s, p.v.data + row * p.v_row(), &v[(size_t) c * s.d]);
+                cells(seq, kv, c, &k[(size_t) c * s.d], &v[(size_t) c * s.d]);
             }
             for (int q = 0; q < s.nq; ++q) {
                 const uint16_t * m = p.mask.data == nullptr ? nullptr : p.mask.as<uint16_t>() + ((size_t) (seq % s.n_mask3) * s.nq + q) * s.nk;
@@ -250,26 +248,26 @@ void solve(problem & p) {
                             dot += xq[i] * k[(size_t) c * s.d + i];
                         }
                         const bool hidden = m != nullptr && m[c] == minus_inf;
-                        logit[c] = hidden ? none : p.scale * dot + (m != nullptr ? half_value(m[c]) : 0.0);
+                        logit[c] = hidden ? (hidden_too ? dot : 0.0) + none : p.scale * dot + (m != nullptr ? half_value(m[c]) : 0.0);
                         top = std::fmax(top, logit[c]);
                     }
-                    p.dead[(size_t) seq * s.nq + q] = top == none;
+                    dead[(size_t) seq * s.nq + q] = top == none;
                     if (s.sinks) {
                         top = std::fmax(top, p.sinks.as<float>()[head]);
                     }
                     double sum = s.sinks ? std::exp(p.sinks.as<float>()[head] - top) : 0.0;
                     for (int c = 0; c < s.nk; ++c) {
-                        if (logit[c] == none) {
+                        if (logit[c] == none && !hidden_too) {
                             continue; // its V may be NaN
                         }
-                        const double w = std::exp(logit[c] - top);
+                        const double w = logit[c] == none ? 0.0 : std::exp(logit[c] - top);
                         sum += w;
                         for (int i = 0; i < s.d; ++i) {
-                            p.answer[out + i] += w * v[(size_t) c * s.d + i];
+                            answer[out + i] += w * v[(size_t) c * s.d + i];
                         }
                     }
                     for (int i = 0; i < s.d; ++i) {
-                        p.answer[out + i] /= sum == 0.0 ? 1.0 : sum;
+                        answer[out + i] /= sum == 0.0 ? 1.0 : sum;
                     }
                 }
             }
@@ -277,7 +275,33 @@ void solve(problem & p) {
     }
 }
 
+// The answer, from K and V as stored.
+void solve(problem & p) {
+    const shape & s = p.s;
+    attend(p, [&](const int seq, const int kv, const int c, double * k, double * v) {
+        const size_t row = ((size_t) seq * s.kv_size + c) * s.n_head_kv + kv;
+        for (int i = 0; i < s.d; ++i) {
+            k[i] = (double) half_value(p.scales.as<uint16_t>()[row * (s.d / 32) + i / 32]) * p.payload.as<int8_t>()[row * s.d + i];
+        }
+        v_values(s, p.v.data + row * p.v_row(), v);
+    }, false, p.answer, p.dead);
+}
+
 } // namespace
+
+std::vector<float> attend_unpacked(const problem & p, const uint16_t * k16, const uint16_t * v16) {
+    const shape & s = p.s;
+    std::vector<double> answer;
+    std::vector<char>   dead;
+    attend(p, [&](const int seq, const int kv, const int c, double * k, double * v) {
+        const size_t row = (((size_t) seq * s.n_head_kv + kv) * s.nk + c) * s.d;
+        for (int i = 0; i < s.d; ++i) {
+            k[i] = half_value(k16[row + i]);
+            v[i] = half_value(v16[row + i]);
+        }
+    }, true, answer, dead);
+    return std::vector<float>(answer.begin(), answer.end());
+}
 
 int64_t problem::v_row() const { return s.v == "f16" ? s.d * 2 : s.d / 32 * (s.v == "q8_0" ? 34 : 18); }
 

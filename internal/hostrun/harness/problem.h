@@ -66,6 +66,9 @@ struct problem {
 
 problem make_problem(const shape & s);
 
+// Attention on K and V unpacked to f16, [seq][kv][cell][D], as by a kernel that multiplies hidden cells by 0: f32 [seq][query][head][D].
+std::vector<float> attend_unpacked(const problem & p, const uint16_t * k, const uint16_t * v);
+
 // The reference packer (packed16.md section 2): one block of 32 to 32 bytes and f16 bits. mode 0 absmax, 1 mse.
 uint16_t pack_block(const float * x, int8_t * q, int mode);
 

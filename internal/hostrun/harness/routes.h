@@ -8,7 +8,7 @@
 
 // How a case is run.
 struct run_plan {
-    std::string route = "decode"; // decode, prefill, or mma: the prefill on matrix tiles
+    std::string route = "decode"; // decode, prefill, mma: the prefill on matrix tiles, or unpack: K and V for a kernel of somebody else
     int first = 0, rows = 1;      // the query rows of the problem that are in the call
     int cta   = 0;                // decode: chunks of a block; 0: all of them, so that the block merges for itself
     int columns = 0;              // decode on matrix tiles: columns of a block; 0: as the launch chooses

@@ -265,6 +265,7 @@ func checks(r *recipe.Recipe) []check {
 				add("prefill mma", "route=mma nq=70 nk=%d gqa=2 mask=%s warps=%d sinks=%d", 150+n%60, mask(), warps, i)
 				add("prefill mma", "route=mma nq=9 nk=%d gqa=6 mask=%s warps=%d sms=96 k=%s kv=2", 530+n%60, mask(), warps, []string{"packed", "f16"}[i])
 			}
+			add("unpack", "route=unpack nq=9 nk=%d gqa=2 mask=%s kv=2 seq=2 sinks=%d", 97+n%60, mask(), n%2)
 			if d == slices.Max(r.Kernel.HeadSizes) {
 				add("short decode", "nk=512 gqa=6 mask=none pad=0").cost = true
 				add("long decode", "nk=4096 gqa=6 mask=none pad=0 cta=4").cost = true

@@ -12,3 +12,6 @@ bool amd_wmma_available(int) { return true; }
 void ggml_cuda_set_device(int device) { CUDA_CHECK(hipSetDevice(device)); }
 
 cudaStream_t ggml_backend_cuda_context::stream() { return nullptr; }
+
+// Upstream's attention, which packed16-fattn.cu calls on unpacked caches.
+void ggml_cuda_flash_attn_ext(ggml_backend_cuda_context &, ggml_tensor *) { abort(); }
