@@ -9,7 +9,13 @@ import (
 
 // The pages and pictures that are stored beside a run are what it gives.
 func TestStoredRunsAreWhatTheirFiguresGive(t *testing.T) {
-	const docs = "../../docs/bench"
+	for _, dir := range []string{"docs/bench", "docs/bench/whole-model"} {
+		t.Run(dir, func(t *testing.T) { storedRuns(t, dir) })
+	}
+}
+
+func storedRuns(t *testing.T, dir string) {
+	docs := "../../" + dir
 	stored, err := filepath.Glob(docs + "/*.json")
 	if err != nil || len(stored) == 0 {
 		t.Fatalf("no stored runs: %v", err)
@@ -36,7 +42,7 @@ func TestStoredRunsAreWhatTheirFiguresGive(t *testing.T) {
 				t.Fatal(err)
 			}
 			if have, _ := os.ReadFile(filepath.Join(docs, name)); !bytes.Equal(have, want) {
-				t.Errorf("%s is not what %s gives: dot4fa bench --from docs/bench/%s --out docs/bench", name, filepath.Base(file), filepath.Base(file))
+				t.Errorf("%s is not what %s gives: dot4fa bench --from %s/%s --out %s", name, filepath.Base(file), dir, filepath.Base(file), dir)
 			}
 		}
 	}
@@ -45,8 +51,8 @@ func TestStoredRunsAreWhatTheirFiguresGive(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, e := range entries {
-		if name := e.Name(); name != "README.md" && !made[name] {
-			t.Errorf("docs/bench/%s belongs to no stored run", name)
+		if name := e.Name(); name != "README.md" && !e.IsDir() && !made[name] {
+			t.Errorf("%s/%s belongs to no stored run", dir, name)
 		}
 	}
 }
