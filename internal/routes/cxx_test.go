@@ -160,7 +160,9 @@ func TestCXXAgrees(t *testing.T) {
 	other.HeadSizes, other.VTypes = []int{128}, []string{"q8_0"}
 	other.Chunk, other.SplitSize, other.SplitKThreshold, other.DecodeBN = 256, 1024, 4096, 32
 	other.VerifyMaxNQ, other.KScale, other.PrefillVariant = 1, "mse", VariantDot4
-	for name, k := range map[string]recipe.Kernel{"default": base, "other": other} {
+	short := kernel() // some prefills are unpacked
+	short.PrefillF16Below = 2048
+	for name, k := range map[string]recipe.Kernel{"default": base, "other": other, "short": short} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			renderHeaders(t, dir, k)
@@ -195,6 +197,7 @@ func TestCXXAgrees(t *testing.T) {
 					d := Route(s, k, env)
 					seen[d.Route]++
 					seen[d.Reason]++
+					seen[d.Variant]++
 					fmt.Fprintln(&in, line)
 					fmt.Fprintf(&want, "%d %s\n", d.Split, d.Why(k))
 				}
@@ -207,6 +210,9 @@ func TestCXXAgrees(t *testing.T) {
 			}
 			compareLines(t, string(got), want.String())
 			ids := []string{"error", Refused, Upstream}
+			if name == "short" {
+				ids = append(ids, VariantF16)
+			}
 			if name == "default" { // the other kernel leaves some rows empty on purpose
 				for _, row := range Table(k) {
 					ids = append(ids, row.ID)

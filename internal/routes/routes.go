@@ -134,7 +134,7 @@ func Reasons(k recipe.Kernel) []Reason {
 		{"MAX_BIAS", "ALiBi (max_bias) is not implemented", q8},
 		{"MASK_TYPE", "the mask is not f16, or not the same for all heads", q8},
 		{"MISALIGNED", "a row of a head does not begin on 16 bytes", q8},
-		{"VARIANT_DEVICE", "the prefill variant asked for needs matrix cores and the device has none, or unpacks a K that is not packed", "use " + dot4Prefix + "KQ_VARIANT=auto"},
+		{"VARIANT_DEVICE", "the prefill variant asked for needs matrix cores and the device has none, or unpacks K where it may not", "use " + dot4Prefix + "KQ_VARIANT=auto"},
 	}
 }
 
@@ -182,7 +182,7 @@ func Route(s Shape, k recipe.Kernel, env Env) Decision {
 		if row.ID != "PREFILL" {
 			return d
 		}
-		unpacks := s.K == "packed16" && !env.on(flagFullFA)
+		unpacks := s.K == "packed16" && env.unpacks()
 		if d.Variant = variantFor(env.value[flagVariant], s.MatrixCores, unpacks, s.NK*s.D < k.PrefillF16Below*256); d.Variant == "" {
 			return away("VARIANT_DEVICE", required)
 		}
@@ -223,9 +223,13 @@ func away(reason string, required bool) Decision {
 	return Decision{Route: Upstream, Reason: reason}
 }
 
+// unpacks reports whether a packed16 K may be unpacked for upstream's kernel:
+// not where an f16 K would come back here, nor where a route of ours is
+// required.
+func (e Env) unpacks() bool { return !e.on(flagFullFA) && !e.set[flagRequire] }
+
 // variantFor resolves the index i in variantNames; 0 is auto. unpacks: K is
-// packed16 and an f16 K is upstream's, so that unpacking does not lead back
-// here; short: fewer cells than auto unpacks.
+// packed16 and may be unpacked; short: fewer cells than auto unpacks.
 func variantFor(i int, matrixCores, unpacks, short bool) string {
 	for j, v := range Variants() {
 		fits := matrixCores || !v.MatrixCores
@@ -261,7 +265,7 @@ func Line(k recipe.Kernel, env Env, matrixCores bool) string {
 			}
 		}
 		if r.ID == "PREFILL" {
-			unpacks := !env.on(flagFullFA)
+			unpacks := env.unpacks()
 			v := variantFor(env.value[flagVariant], matrixCores, unpacks, false)
 			if v == "" {
 				v = "refused"
