@@ -132,10 +132,10 @@ struct packed16_share {
             const int kv     = (at - begin)/weight;
             p0 = at - begin - kv*weight;
             const int p1 = min(weight, p0 + smem.end - at);
-            p = {row, kv, max(p0 - PACKED16_MMA_FIRST, 0), max(p1 - PACKED16_MMA_FIRST, 0), p0 <= PACKED16_MMA_FIRST, p1 == weight};
+            p = {row, kv, max(p0 - PACKED16_MMA_FIRST, 0), max(p1 - PACKED16_MMA_FIRST, 0), p0 <= PACKED16_MMA_FIRST, p1 == weight || live == 0};
             at += p1 - p0;
             row += at == begin + n_kv*weight;
-        } while (p.from == p.to && (live > 0 || p0 > 0)); // its first tile is the next block's
+        } while (p.from == p.to && (live > 0 || p0 > 0)); // its first tile is the next block's; all of a dead item is the block's that begins it
         __syncthreads(); // everybody has read
         if (tid == 0) {
             smem.at  = at;

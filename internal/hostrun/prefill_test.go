@@ -101,6 +101,25 @@ func TestMatrixPrefillTakesWholeItems(t *testing.T) {
 	}
 }
 
+// An item without a live tile may lie across the ends of shares like any other: wherever they are cut, its rows are zeros.
+func TestMatrixPrefillSharesDeadItems(t *testing.T) {
+	if testing.Short() {
+		t.Skip("skipped: -short")
+	}
+	p := prefillPrograms(t)[1].p
+	var cases []Case
+	for sms := 1; sms <= 8; sms++ { // of 33 rows, 24 see nothing
+		for _, warps := range []int{4, 8} {
+			cases = append(cases, Case(fmt.Sprintf("route=mma d=64 v=q4_0 nq=33 nk=9 gqa=16 kv=3 mask=causal sinks=%d warps=%d sms=%d", sms%2, warps, sms)))
+		}
+	}
+	for i, o := range run(t, p, cases) {
+		if err := cases[i].Judge(o); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // D/4 dp4a are executed for each (query, key) pair of whole tiles: a matrix product on bytes is 16 x N x 8 of them.
 func TestMatrixPrefillCountsPairs(t *testing.T) {
 	if testing.Short() {
