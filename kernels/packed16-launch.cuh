@@ -1,6 +1,6 @@
 #pragma once
 
-// Between the routes and the kernels: how a call is cut into blocks, what scratch it needs, and the launches.
+// Between the routes and the kernels: what a launch takes, and how the decode side is cut into blocks.
 
 #include "packed16-layout.cuh"
 #include "packed16-prefill.cuh"

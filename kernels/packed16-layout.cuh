@@ -101,7 +101,9 @@ struct packed16_args {
     // decode only
     int chunks_per_cta; // chunks of PACKED16_CHUNK cells one block visits
     int unit_chunks;    // chunks in one partial result, a power of two: 1, or a whole super-chunk
-    int n_units;        // partial results per column
+
+    // partial results per column; matrix-tile prefill: pieces of an item, 0 where blocks take shares of a line
+    int n_units;
 };
 
 // Packed Q in scratch: one row per (sequence, KV head, column), D/4 words and D/32 f32 scales each.

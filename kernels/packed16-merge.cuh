@@ -18,8 +18,9 @@
 // Short calls where there are clusters of blocks merge within the decode kernel, with the same functions: packed16-cluster.cuh.
 //
 // Tile: 64 dimensions of a column, 4 per thread; 16 threads to a group, so 256 threads are the 16 groups. A thread
-// has 8 loads of 16 bytes under way (2 where a decode block merges for itself and needs its registers), and those of the first units before the maximum is known. Every thread
-// works out the factors of its units for itself. LDS: 4 KiB of sums. Per unit: D*4 + 8 bytes read.
+// has 8 loads of 16 bytes under way (2 where a decode block merges for itself and needs its registers), and those of
+// the first units before the maximum is known. Every thread works out the factors of its units for itself.
+// LDS: 4 KiB of sums. Per unit: D*4 + 8 bytes read.
 
 #include "packed16-layout.cuh"
 

@@ -51,7 +51,6 @@
 
 #define PACKED16_MMA_M 16
 #define PACKED16_MMA_N (PACKED16_MMA_LAYOUT == 1 ? 8 : 16)
-#define PACKED16_MMA_K 32 // bytes
 
 // A 16 x 32 byte operand.
 struct packed16_mma_a {

@@ -15,6 +15,7 @@ static constexpr __host__ __device__ int packed16_v_piece() {
 template <typename V_t> struct packed16_v_staging                 { static constexpr bool raw = PACKED16_MMA_ASYNC; };
 template <>             struct packed16_v_staging<packed16_v_f16> { static constexpr bool raw = false; };
 
+// The shared memory of a block.
 template <int D, typename V_t, int n_warps>
 struct packed16_prefill_mma_smem {
     using tile = packed16_prefill_tile<D, n_warps>;

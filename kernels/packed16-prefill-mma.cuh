@@ -15,7 +15,7 @@
 //
 //                     NVIDIA                                    AMD
 //     bn              64 (4 warps, or D=128: 32)                32
-//     shared memory   two tiles of K, scales, V; Q: 162 KiB     one tile of K, scales, V: 30 KiB at D=256
+//     shared memory   two tiles of K, scales, V; Q: 165 KiB     one tile of K, scales, V: 31 KiB at D=256
 //                     (q4_0 V, D=256, 8 warps)
 //     per tile        1 barrier: cp.async brings the next       2 barriers, 3 to 5 blocks beside each other; Q blocks
 //                     tile, V after it is made f16 meanwhile    come from memory through the caches
@@ -45,6 +45,7 @@
 //   classes      for tile::cols columns and tile::bn cells, or null: then every tile is full if mask is null, and mixed if not
 //   dst          f32 [seq][q][head][D]; sinks: n_head floats or null
 //   parts, meta, ends   for packed16_merge_shares; not used with n_units 1
+//   n_rows       of items in a line: packed16_prefill_rows
 template <int D, typename V_t, int n_warps>
 static __global__ void PACKED16_LAUNCH_BOUNDS(n_warps*WARP_SIZE, D == 128 ? PACKED16_PREFILL_WAVES_128 : 4, n_warps == 8 ? 1 : 2) packed16_prefill_mma(
         const int * Q_all, const float * Q_scales_all,
