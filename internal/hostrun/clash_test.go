@@ -11,6 +11,7 @@ import (
 	"dot4fa/internal/machine"
 	"dot4fa/internal/recipe"
 	"dot4fa/internal/standin"
+	"dot4fa/internal/toolchain"
 )
 
 // What a recipe may ask of the kernels is what compiles: on each side of every
@@ -91,7 +92,7 @@ func TestWhatIsRefusedDoesNotCompile(t *testing.T) {
 			if _, err := os.Stat(unit); err != nil {
 				t.Fatal(err)
 			}
-			err = compiler(t.Context(), gpu.Path, append(args, "-I"+filepath.Join(headers, standin.Ggml), unit)...)
+			err = toolchain.Compile(t.Context(), gpu.Path, append(args, "-I"+filepath.Join(headers, standin.Ggml), unit)...)
 			if refused := err != nil; refused != (c.clash != "") {
 				t.Errorf("the compiler says: %v", err)
 			} else if refused && !strings.Contains(err.Error(), "static assertion failed") {

@@ -1,13 +1,11 @@
 package hostrun
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"dot4fa/internal/recipe"
-	"dot4fa/internal/standin"
 )
 
 // The merge that the blocks of a cluster do among themselves gives the bits of the merge kernel, and its blocks wait for as many
@@ -46,21 +44,18 @@ func clusterMerge(t *testing.T, key, old, changed string) string {
 	}
 	dir := filepath.Join(scratch, key)
 	kernels := filepath.Join(dir, "kernels")
-	if _, err := standin.WriteKernels(kernels, r, assets); err != nil {
+	found := old == ""
+	if _, err := writeKernels(kernels, r, assets, func(name, text string) string {
+		if old == "" || name != "packed16-cluster.cuh" {
+			return text
+		}
+		found = strings.Contains(text, old)
+		return strings.ReplaceAll(text, old, changed)
+	}); err != nil {
 		t.Fatal(err)
 	}
-	if old != "" {
-		path := filepath.Join(kernels, "packed16-cluster.cuh")
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !strings.Contains(string(text), old) {
-			t.Fatalf("packed16-cluster.cuh has no %q to break", old)
-		}
-		if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(text), old, changed)), 0o644); err != nil {
-			t.Fatal(err)
-		}
+	if !found {
+		t.Fatalf("packed16-cluster.cuh has no %q to break", old)
 	}
 	p, err := Compile(t.Context(), Options{
 		Compiler: cxx, Dir: dir, Name: "cluster", Include: []string{kernels}, Traced: true, Sources: []string{filepath.Join("testdata", "cluster.cpp")},

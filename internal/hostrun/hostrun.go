@@ -151,7 +151,7 @@ func Compile(ctx context.Context, o Options) (*Program, error) {
 		object := fmt.Sprintf("%s.%d.o", program, len(objects))
 		objects = append(objects, object)
 		group.Go(func() error {
-			return compiler(gctx, o.Compiler, append(append([]string{}, flags...), "-c", source, "-o", object)...)
+			return toolchain.Compile(gctx, o.Compiler, append(append([]string{}, flags...), "-c", source, "-o", object)...)
 		})
 	}
 	for _, s := range o.Sources {
@@ -163,7 +163,7 @@ func Compile(ctx context.Context, o Options) (*Program, error) {
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	if err := compiler(ctx, o.Compiler, append(append(link, objects...), "-o", program)...); err != nil {
+	if err := toolchain.Compile(ctx, o.Compiler, append(append(link, objects...), "-o", program)...); err != nil {
 		return nil, err
 	}
 	p := &Program{Path: program, Traced: o.Traced}
@@ -171,16 +171,6 @@ func Compile(ctx context.Context, o Options) (*Program, error) {
 		p.symbolizer = strings.TrimSpace(string(out))
 	}
 	return p, nil
-}
-
-func compiler(ctx context.Context, cxx string, args ...string) error {
-	cmd := shell.Command{Path: cxx, Args: args}
-	text, err := cmd.Text(ctx)
-	var failed *shell.Failed
-	if errors.As(err, &failed) { // the text in full: it is about our own source
-		return fault.New(fault.BuildFailed, "%s: %w\n%s", filepath.Base(cxx), failed.Err, strings.TrimSpace(text)).Hintf("run it by hand: %s", cmd)
-	}
-	return err
 }
 
 func hasF16C() bool {

@@ -34,21 +34,9 @@ var AMD = []string{"PACKED16_MMA_LAYOUT=2", "PACKED16_DECODE_MATRIX=0", "PACKED1
 // CompileKernels renders r's kernels from assets and compiles them with the harness: head sizes and V types of the recipe.
 func CompileKernels(ctx context.Context, r *recipe.Recipe, assets fs.FS, o KernelOptions) (*Program, error) {
 	dir := filepath.Join(o.Dir, "kernels")
-	names, err := standin.WriteKernels(dir, r, assets)
+	names, err := writeKernels(dir, r, assets, o.Mutate)
 	if err != nil {
 		return nil, err
-	}
-	if o.Mutate != nil {
-		for _, name := range names {
-			path := filepath.Join(dir, name)
-			data, err := os.ReadFile(path)
-			if err != nil {
-				return nil, err
-			}
-			if err := os.WriteFile(path, []byte(o.Mutate(name, string(data))), 0o644); err != nil {
-				return nil, err
-			}
-		}
 	}
 	for _, name := range names {
 		if o.Away != nil {
@@ -86,6 +74,25 @@ func CompileKernels(ctx context.Context, r *recipe.Recipe, assets fs.FS, o Kerne
 		p.away = o.Away
 	}
 	return p, err
+}
+
+// writeKernels renders r's kernels into dir, each changed by mutate unless that is nil, and returns their names.
+func writeKernels(dir string, r *recipe.Recipe, assets fs.FS, mutate func(name, text string) string) ([]string, error) {
+	names, err := standin.WriteKernels(dir, r, assets)
+	if err != nil || mutate == nil {
+		return names, err
+	}
+	for _, name := range names {
+		path := filepath.Join(dir, name)
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(path, []byte(mutate(name, string(data))), 0o644); err != nil {
+			return nil, err
+		}
+	}
+	return names, nil
 }
 
 var launcher = []byte("hostrun::launcher($1, $2)(")

@@ -3,7 +3,6 @@ package isa
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -155,26 +154,16 @@ func (c *Compiler) compile(ctx context.Context, src Source, unit, target, dir st
 	} else {
 		args = append(args, "-nogpulib", "-nogpuinc", "-I"+filepath.Join(headers, standin.Hip), "-I"+filepath.Join(headers, standin.Ggml))
 	}
-	if err := c.run(ctx, args...); err != nil {
+	if err := toolchain.Compile(ctx, c.Path, args...); err != nil {
 		return nil, nil, err
 	}
 	if asm, err = os.ReadFile(out); err != nil {
 		return nil, nil, err
 	}
 	obj := filepath.Join(dir, "unit.o")
-	if err := c.run(ctx, "-x", "assembler", "--target=amdgcn-amd-amdhsa", "-mcpu="+target, "-c", out, "-o", obj); err != nil {
+	if err := toolchain.Compile(ctx, c.Path, "-x", "assembler", "--target=amdgcn-amd-amdhsa", "-mcpu="+target, "-c", out, "-o", obj); err != nil {
 		return nil, nil, err
 	}
 	object, err = os.ReadFile(obj)
 	return asm, object, err
-}
-
-func (c *Compiler) run(ctx context.Context, args ...string) error {
-	cmd := shell.Command{Path: c.Path, Args: args}
-	text, err := cmd.Text(ctx)
-	var failed *shell.Failed
-	if errors.As(err, &failed) { // the text in full: it is about our own source
-		return fault.New(fault.BuildFailed, "%s: %w\n%s", filepath.Base(c.Path), failed.Err, strings.TrimSpace(text)).Hintf("run it by hand: %s", cmd)
-	}
-	return err
 }
