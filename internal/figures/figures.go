@@ -259,7 +259,7 @@ func speed(repo fs.FS) (string, error) {
 		}
 		var r bench.Result
 		if err := json.Unmarshal(data, &r); err != nil {
-			return "", fault.New(fault.Failure, "the stored run is damaged: %w", err).At("%s", f).Hintf("make it again: dot4fa bench --write %s", f)
+			return "", fault.New(fault.Failure, "the stored run is damaged: %w", err).At("%s", f).Hintf("make it again: dot4fa bench --out %s", Bench)
 		}
 		if r.Reference != "" {
 			continue

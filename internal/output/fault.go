@@ -10,7 +10,10 @@ import (
 	"dot4fa/internal/fault"
 )
 
-var errDirectory = errors.New("it is a directory")
+var (
+	errDirectory = errors.New("it is a directory")
+	errLinks     = errors.New("its links lead back to themselves")
+)
 
 // failed says why name cannot be written. A name that leads nowhere is the
 // user's mistake, anything else lies in the machine.
@@ -21,6 +24,8 @@ func failed(err error, name string) error {
 		return err
 	case errors.Is(err, errDirectory):
 		return fault.New(fault.Usage, "cannot write: %w", err).At("%s", name).Hintf("name a file in it")
+	case errors.Is(err, errLinks):
+		return fault.New(fault.Usage, "cannot write: %w", err).At("%s", name).Hintf("name another file, or remove the link")
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		f := fault.New(fault.Usage, "cannot write: there is no directory %s", filepath.Dir(name)).At("%s", name).
 			Hintf("make it first, or name a file in another one")

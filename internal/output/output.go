@@ -4,7 +4,6 @@
 package output
 
 import (
-	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -119,5 +118,5 @@ func target(name string) (string, bool, error) {
 		}
 		name = link
 	}
-	return "", false, errors.New("too many symbolic links")
+	return "", false, errLinks
 }

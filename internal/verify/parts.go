@@ -66,11 +66,11 @@ func (o *Options) state(ctx context.Context, s *store, rep *Report) error {
 	if err != nil {
 		return err
 	}
-	model, err := sumFile(o.Model)
+	model, err := sumFile(o.Model, another)
 	if err != nil {
 		return err
 	}
-	text, err := sumFile(o.Text)
+	text, err := sumFile(o.Text, another)
 	if err != nil {
 		return err
 	}

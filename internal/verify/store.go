@@ -93,11 +93,12 @@ func writeJSON(file string, v any) error {
 // file names something else that is kept.
 func (s *store) file(name string) string { return filepath.Join(s.dir, name) }
 
+// another is what to do about a model or a text that cannot be opened.
 const another = "name a file with --model or --text"
 
-// sumFile is the sha256 of a file.
-func sumFile(name string) (string, error) {
-	f, err := input.Open(name, another)
+// sumFile is the sha256 of a file; hint is what to do when it cannot be opened.
+func sumFile(name, hint string) (string, error) {
+	f, err := input.Open(name, hint)
 	if err != nil {
 		return "", err
 	}
@@ -126,7 +127,7 @@ func sumPrograms(program string) (string, error) {
 	sort.Strings(names)
 	h := sha256.New()
 	for _, name := range names {
-		sum, err := sumFile(filepath.Join(dir, name))
+		sum, err := sumFile(filepath.Join(dir, name), "build it again: dot4fa build")
 		if err != nil {
 			return "", err
 		}

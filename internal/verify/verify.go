@@ -250,6 +250,6 @@ func fileOf(name string) (File, error) {
 	if err != nil {
 		return File{}, fault.Read(err, name)
 	}
-	sum, err := sumFile(name)
+	sum, err := sumFile(name, another)
 	return File{Name: filepath.Base(name), Bytes: info.Size(), SHA256: sum}, err
 }
