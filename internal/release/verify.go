@@ -119,10 +119,11 @@ func readAll(dir string, info *Info) (patches [][]byte, problems []string, err e
 		}
 		listed[p.File] = true
 		data, err := input.Read(filepath.Join(dir, p.File), "")
-		if errors.Is(err, fs.ErrNotExist) {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
 			problems = append(problems, p.File+": is missing")
 			continue
-		} else if err != nil {
+		case err != nil:
 			problems = append(problems, err.Error())
 			continue
 		}

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -126,9 +125,8 @@ func (s *Seed) measurements(ctx context.Context) (device string, list []Measurem
 			return "", nil, context.Cause(ctx)
 		}
 		name, some, err := parse(out.Bytes())
-		var exit *exec.ExitError
 		switch {
-		case runErr != nil && !errors.As(runErr, &exit):
+		case runErr != nil && !shell.Ran(runErr):
 			return "", nil, fault.New(fault.Environment, "the program of the experiments did not start: %w", runErr).At("%s", c.Path).
 				Hintf("dot4fa doctor --recipe %s says what of this machine it lacks", s.Recipe.Name)
 		case err != nil:
