@@ -91,17 +91,25 @@ struct packed16_prefill_scratch {
     size_t parts, items, classes;
 };
 
+// What no call with fewer rows or cells exceeds: it may have a line where this one is too long for that, and without a line fewer items, so
+// more pieces of each.
 template <int D, int n_warps>
 static inline void packed16_prefill_scratch_add(packed16_prefill_scratch & s, const packed16_args & a, const int n_seq, const int nsm) {
     using tile = packed16_prefill_tile<D, n_warps>;
-    const int    n_rows  = packed16_prefill_rows(a, n_seq, tile::cols);
-    const size_t classes = (size_t) packed16_class_stride(a.nk, tile::bn)*((a.nq*a.gqa + tile::cols - 1)/tile::cols)*a.n_mask3;
-    const int    slots   = nsm*tile::resident;
-    const size_t units   = packed16_prefill_most_units(a, n_seq, tile::cols, slots);
-    s.parts   = std::max(s.parts, n_rows ? (size_t) 2*tile::cols*packed16_prefill_shares(a, n_rows, tile::bn, slots) :
-        units > 1 ? (size_t) n_seq*a.n_head*a.nq*units : 0);
-    s.items   = std::max(s.items, (size_t) n_rows*a.n_head_kv);
-    s.classes = std::max(s.classes, classes);
+    const int64_t n_x   = (a.nq*a.gqa + tile::cols - 1)/tile::cols;
+    const int     slots = nsm*tile::resident;
+    int64_t parts, items = 0;
+    if (PACKED16_MMA_LINE) {
+        const int n_rows = (int) std::min(n_x*n_seq, (int64_t) PACKED16_MMA_MAX_ROWS);
+        parts = (int64_t) 2*tile::cols*packed16_prefill_shares(a, n_rows, tile::bn, slots);
+        items = (int64_t) n_rows*a.n_head_kv;
+    } else {
+        const int units = a.nk/PACKED16_MMA_LEAST; // of an item, and of all together no more than packed16_prefill_most_units has results for
+        parts = units > 1 ? std::min((int64_t) n_seq*a.n_head*a.nq*units, (int64_t) 3*slots*tile::cols) : 0;
+    }
+    s.parts   = std::max(s.parts, (size_t) parts);
+    s.items   = std::max(s.items, (size_t) items);
+    s.classes = std::max(s.classes, (size_t) packed16_class_stride(a.nk, tile::bn)*n_x*a.n_mask3);
 }
 
 // What blocks of 8 and of 4 warps need: which of them run depends on the device's shared memory.
