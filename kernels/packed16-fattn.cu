@@ -53,7 +53,7 @@ size_t ggml_cuda_packed16_get_alloc_size(const int device, const ggml_tensor * d
 
     const packed16_args a = packed16_args_of(dst);
     size_t most = 0;
-    if (d.variant == PACKED16_VARIANT_F16 || (a.nq > PACKED16_MAX_DECODE_NQ && packed16_unpacks(shape.k, env))) {
+    if (d.variant == PACKED16_VARIANT_F16 || (a.nq > PACKED16_MAX_DECODE_NQ && packed16_unpacks(shape, env))) {
         packed16_args b = a; // fewer cells may be unpacked where these are not
         if (d.variant != PACKED16_VARIANT_F16) {
             b.nk = std::min<int>(b.nk, PACKED16_PREFILL_F16_BELOW*256/shape.d);

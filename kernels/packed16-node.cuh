@@ -44,9 +44,10 @@ static packed16_shape packed16_shape_of(const ggml_tensor * dst) {
     s.dv  = V->ne[0];
     s.gqa = Q->ne[2] % K->ne[2] == 0 ? Q->ne[2]/K->ne[2] : 0;
 
-    s.max_bias   = ggml_get_op_params_f32(dst, 1) != 0.0f;
-    s.softcap    = ggml_get_op_params_f32(dst, 2) != 0.0f;
-    s.other_mask = mask && (mask->type != GGML_TYPE_F16 || mask->ne[2] != 1 || mask->nb[0] != sizeof(ggml_fp16_t));
+    s.max_bias    = ggml_get_op_params_f32(dst, 1) != 0.0f;
+    s.softcap     = ggml_get_op_params_f32(dst, 2) != 0.0f;
+    s.other_mask  = mask && (mask->type != GGML_TYPE_F16 || mask->ne[2] != 1 || mask->nb[0] != sizeof(ggml_fp16_t));
+    s.shared_mask = mask && mask->ne[3] != Q->ne[3];
 
     // Q, K payload and V are copied up to 16 bytes at a time, as the rows of a head allow, K scales a row of a head at a time
     s.misaligned = !packed16_aligned(Q, 16) || !packed16_aligned(K, 16) || !packed16_aligned(V, packed16_row_alignment(V));
@@ -77,10 +78,11 @@ static packed16_scratch_layout packed16_place_unpacked(packed16_scratch & scratc
     const size_t size = (size_t) n_seq*a.n_head_kv*a.nk*s.d*sizeof(half);
     at.unpacked_k     = scratch.take(size);
     at.unpacked_v     = scratch.take(size);
-    at.unpacked_sinks = scratch.take(a.n_head*sizeof(float));
+    at.unpacked_sinks = scratch.take((a.n_head + 31)*sizeof(float)); // that kernel reads up to a tile of heads past the last one
     return at;
 }
 
+// Of all other calls. nsm_mma: multiprocessors for the matrix-tile prefill, 0 where that is not asked for.
 static packed16_scratch_layout packed16_place(
         packed16_scratch & scratch, const packed16_args & a, const int n_seq, const int D, const bool prefill, const bool f16_k, const int nsm_mma) {
     packed16_scratch_layout at = {};

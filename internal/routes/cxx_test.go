@@ -67,7 +67,7 @@ func compile(t *testing.T, dir, source string) (string, error) {
 }
 
 // judge reads cases from stdin: "E NAME=VALUE ..." sets the environment,
-// "S k v nq nk d dv gqa bias softcap mask misaligned matrix" asks for a route.
+// "S k v nq nk d dv gqa bias softcap mask misaligned matrix shared" asks for a route.
 const judge = `
 #include "packed16-routes.h"
 #include <iostream>
@@ -96,7 +96,7 @@ int main() {
         }
         int k, v;
         packed16_shape s = {};
-        in >> k >> v >> s.nq >> s.nk >> s.d >> s.dv >> s.gqa >> s.max_bias >> s.softcap >> s.other_mask >> s.misaligned >> s.matrix_cores;
+        in >> k >> v >> s.nq >> s.nk >> s.d >> s.dv >> s.gqa >> s.max_bias >> s.softcap >> s.other_mask >> s.misaligned >> s.matrix_cores >> s.shared_mask;
         s.k = packed16_k_kind(k);
         s.v = packed16_v_kind(v);
         const packed16_decision d = packed16_route(s, env);
@@ -119,7 +119,7 @@ func randomShape(r *rand.Rand) (Shape, string) {
 		K: kNames[k], V: vNames[v],
 		NQ: pick(r, 0, 1, 1, 1, 2, 3, 7, 8, 9, 64, 512), NK: pick(r, 0, 1, 255, 256, 511, 512, 2047, 2048, 2049, 4096, 131072),
 		D: pick(r, 64, 128, 256, 256, 256, 80, 512, 576), GQA: pick(r, 0, 1, 2, 6, 8, 16, 17),
-		MaxBias: rare(), Softcap: rare(), OtherMask: rare(), Misaligned: rare(), MatrixCores: r.Intn(2) == 0,
+		MaxBias: rare(), Softcap: rare(), OtherMask: rare(), Misaligned: rare(), MatrixCores: r.Intn(2) == 0, SharedMask: r.Intn(4) == 0,
 	}
 	s.DV = s.D
 	if rare() {
@@ -132,7 +132,7 @@ func randomShape(r *rand.Rand) (Shape, string) {
 		return 0
 	}
 	return s, fmt.Sprint("S ", k, " ", v, " ", s.NQ, " ", s.NK, " ", s.D, " ", s.DV, " ", s.GQA, " ",
-		b(s.MaxBias), " ", b(s.Softcap), " ", b(s.OtherMask), " ", b(s.Misaligned), " ", b(s.MatrixCores))
+		b(s.MaxBias), " ", b(s.Softcap), " ", b(s.OtherMask), " ", b(s.Misaligned), " ", b(s.MatrixCores), " ", b(s.SharedMask))
 }
 
 func randomEnv(r *rand.Rand, k recipe.Kernel) map[string]string {

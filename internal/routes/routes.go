@@ -25,6 +25,7 @@ type Shape struct {
 	MaxBias     bool   // ALiBi
 	Softcap     bool   // logit softcap
 	OtherMask   bool   // a mask that is not f16, or not the same for all heads
+	SharedMask  bool   // several sequences have one slice of the mask
 	Misaligned  bool   // a head's K payload or V row does not begin on 16 bytes
 	MatrixCores bool   // the device runs the matrix-tile prefill
 }
@@ -182,7 +183,7 @@ func Route(s Shape, k recipe.Kernel, env Env) Decision {
 		if row.ID != "PREFILL" {
 			return d
 		}
-		unpacks := s.K == "packed16" && env.unpacks()
+		unpacks := s.K == "packed16" && !s.SharedMask && env.unpacks() // that kernel looks for a slice of the mask for each sequence
 		if d.Variant = variantFor(env.value[flagVariant], s.MatrixCores, unpacks, s.NK*s.D < k.PrefillF16Below*256); d.Variant == "" {
 			return away("VARIANT_DEVICE", required)
 		}
@@ -223,8 +224,8 @@ func away(reason string, required bool) Decision {
 	return Decision{Route: Upstream, Reason: reason}
 }
 
-// unpacks reports whether a packed16 K may be unpacked for upstream's kernel:
-// not where an f16 K would come back here, nor where a route of ours is
+// unpacks reports whether env lets a packed16 K be unpacked for upstream's
+// kernel: not where an f16 K would come back here, nor where a route of ours is
 // required.
 func (e Env) unpacks() bool { return !e.on(flagFullFA) && !e.set[flagRequire] }
 

@@ -83,6 +83,7 @@ func TestRoute(t *testing.T) {
 		{"prefill, mma without matrix cores", canonical(9, 4096), []string{"GGML_CUDA_ROCM_Q8K_DOT4_KQ_VARIANT=" + VariantMMA}, "REFUSED VARIANT_DEVICE"},
 		{"prefill, unpacked", canonical(9, 4096), []string{"GGML_CUDA_ROCM_Q8K_DOT4_KQ_VARIANT=" + VariantF16}, "PREFILL " + VariantF16},
 		{"prefill, unpacked, f16-K mode", canonical(9, 4096), []string{fullFA, "GGML_CUDA_ROCM_Q8K_DOT4_KQ_VARIANT=" + VariantF16}, "REFUSED VARIANT_DEVICE"},
+		{"prefill, unpacked, one mask for all sequences", with(canonical(9, 4096), func(s *Shape) { s.SharedMask = true }), []string{"GGML_CUDA_ROCM_Q8K_DOT4_KQ_VARIANT=" + VariantF16}, "REFUSED VARIANT_DEVICE"},
 		{"prefill, unpacked, ours required", canonical(9, 4096), []string{req, "GGML_CUDA_ROCM_Q8K_DOT4_KQ_VARIANT=" + VariantF16}, "REFUSED VARIANT_DEVICE"},
 		{"prefill, canonical", canonical(512, 15104), []string{"GGML_CUDA_ROCM_Q8K_DOT4_KQ_VARIANT=" + VariantDot4}, "PREFILL " + VariantDot4},
 		{"verify, shallow", canonical(8, 2047), nil, "VERIFY 0"},
