@@ -40,9 +40,9 @@ static packed16_decision packed16_decide(const int device, packed16_shape shape,
 }
 
 size_t ggml_cuda_packed16_get_alloc_size(const int device, const ggml_tensor * dst) {
-    const packed16_env & env   = packed16_env_get();
-    const packed16_shape shape = packed16_shape_of(dst);
-    const packed16_decision d   = packed16_decide(device, shape, env);
+    const packed16_env &    env   = packed16_env_get();
+    const packed16_shape    shape = packed16_shape_of(dst);
+    const packed16_decision d     = packed16_decide(device, shape, env);
     if (d.route == PACKED16_ROUTE_REFUSED || d.route == PACKED16_ROUTE_UPSTREAM) {
         return shape.k == PACKED16_K_PACKED ? ggml_nbytes(dst) : 0;
     }
@@ -214,13 +214,13 @@ bool ggml_cuda_packed16_flash_attn_ext(ggml_backend_cuda_context & ctx, ggml_ten
     ggml_cuda_set_device(ctx.device);
 
     packed16_call call = {};
-    call.args    = packed16_args_of(dst);
-    call.n_seq   = Q->ne[3];
-    call.prefill = d.route == PACKED16_ROUTE_PREFILL;
-    call.mma     = d.variant == PACKED16_VARIANT_MMA;
+    call.args       = packed16_args_of(dst);
+    call.n_seq      = Q->ne[3];
+    call.prefill    = d.route == PACKED16_ROUTE_PREFILL;
+    call.mma        = d.variant == PACKED16_VARIANT_MMA;
     call.nsm        = ggml_cuda_info().devices[ctx.device].nsm;
     call.smem_limit = ggml_cuda_info().devices[ctx.device].smpbo;
-    call.f16_k   = shape.k == PACKED16_K_F16;
+    call.f16_k      = shape.k == PACKED16_K_F16;
 
     call.assume_causal = env.on(PACKED16_FLAG_BLOCKFA_ASSUME_CAUSAL);
     call.scale_mode    = env.value[PACKED16_FLAG_K_SCALE_MODE];
@@ -263,8 +263,8 @@ bool ggml_cuda_packed16_flash_attn_ext(ggml_backend_cuda_context & ctx, ggml_ten
     call.classes        = (uint8_t *) (base + at.classes);
 
     if (unpack) {
-        call.unpacked_k = (half *) (base + at.unpacked_k);
-        call.unpacked_v = (half *) (base + at.unpacked_v);
+        call.unpacked_k     = (half *)  (base + at.unpacked_k);
+        call.unpacked_v     = (half *)  (base + at.unpacked_v);
         call.unpacked_sinks = (float *) (base + at.unpacked_sinks);
     }
     if (env.on(PACKED16_FLAG_DECODE_TIMING)) {
