@@ -146,6 +146,11 @@ static __device__ __forceinline__ bool packed16_finite(const float x) {
     return (__float_as_uint(x) & 0x7F800000u) != 0x7F800000u;
 }
 
+// Whether x is finite once it is rounded to f16.
+static __device__ __forceinline__ bool packed16_finite_f16(const float x) {
+    return (__half_as_ushort(__float2half_rn(x)) & 0x7C00) != 0x7C00;
+}
+
 static __device__ __forceinline__ float packed16_half_bits(const uint32_t bits) {
     return __half2float(__ushort_as_half((unsigned short) bits));
 }

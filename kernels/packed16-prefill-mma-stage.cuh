@@ -3,7 +3,7 @@
 // What the matrix-tile prefill keeps in shared memory, and how it gets there. packed16-prefill-mma.cuh has the picture.
 
 #include "packed16-prefill-share.cuh"
-#include "packed16-v.cuh"
+#include "packed16-v-halves.cuh"
 
 // Bytes a copy of V moves at a time: what divides every row.
 template <int D, typename V_t>
@@ -31,76 +31,6 @@ struct packed16_prefill_mma_smem {
     unsigned int      bad[3][tile::bn/32]; // cells of a V tile with values that are not finite in f16; tile i has slot i%3
 };
 
-// --- V to f16 -----------------------------------------------------------------------------------------------------
-
-static __device__ __forceinline__ half2 packed16_as_half2(const uint32_t w) {
-    half2 h;
-    memcpy(&h, &w, sizeof(h));
-    return h;
-}
-static __device__ __forceinline__ uint32_t packed16_as_word(const half2 h) {
-    uint32_t w;
-    memcpy(&w, &h, sizeof(w));
-    return w;
-}
-
-// Bytes i and j of x, put into the mantissas of two halves of 1024: 1024 + byte.
-template <int i, int j>
-static __device__ __forceinline__ uint32_t packed16_two_bytes(const uint32_t x) {
-#if defined(GGML_USE_HIP)
-    return __builtin_amdgcn_perm(0x64646464u, x, 0x04000400u | j << 16 | i);
-#elif defined(__CUDACC__)
-    return __byte_perm(x, 0x64646464u, 0x4040 | j << 8 | i);
-#else
-    return (x >> 8*i & 0xFF) | (x >> 8*j & 0xFF) << 16 | 0x64006400u;
-#endif // defined(GGML_USE_HIP)
-}
-
-// (byte - offset)*d for the four bytes of x, each product rounded once.
-static __device__ __forceinline__ uint2 packed16_scaled_bytes(const uint32_t x, const int offset, const half2 d) {
-    const half2 o = packed16_as_half2(0x64006400u + 0x10001u*offset);
-    return make_uint2(packed16_as_word(__hmul2(__hsub2(packed16_as_half2(packed16_two_bytes<0, 1>(x)), o), d)),
-                      packed16_as_word(__hmul2(__hsub2(packed16_as_half2(packed16_two_bytes<2, 3>(x)), o), d)));
-}
-
-// The 8 values of a raw V load as halves: w[0] dims V_t::dim(l, 0..3), w[1] dims V_t::dim(l, 4..7). Returns whether one of
-// them may not be finite.
-static __device__ __forceinline__ bool packed16_v_halves(const packed16_v_f16 & raw, uint2 (&w)[2]) {
-    w[0] = make_uint2(raw.q.x, raw.q.y);
-    w[1] = make_uint2(raw.q.z, raw.q.w);
-    // an exponent of all ones carries into bit 15 or 31
-    return ((((raw.q.x & 0x7FFF7FFFu) + 0x04000400u) | ((raw.q.y & 0x7FFF7FFFu) + 0x04000400u) |
-             ((raw.q.z & 0x7FFF7FFFu) + 0x04000400u) | ((raw.q.w & 0x7FFF7FFFu) + 0x04000400u)) & 0x80008000u) != 0;
-}
-static __device__ __forceinline__ bool packed16_v_halves(const packed16_v_q8_0 & raw, uint2 (&w)[2]) {
-    const half2 d = packed16_as_half2((uint32_t) raw.d*0x10001u);
-    w[0] = packed16_scaled_bytes(raw.q[0] ^ 0x80808080u, 128, d);
-    w[1] = packed16_scaled_bytes(raw.q[1] ^ 0x80808080u, 128, d);
-    return (raw.d & 0x7FFF) > 0x5FFF; // 128*d is not below 65520
-}
-static __device__ __forceinline__ bool packed16_v_halves(const packed16_v_q4_0 & raw, uint2 (&w)[2]) {
-    const half2 d = packed16_as_half2((uint32_t) raw.d*0x10001u);
-    w[0] = packed16_scaled_bytes(raw.q[0]      & 0x0F0F0F0Fu, 8, d);
-    w[1] = packed16_scaled_bytes(raw.q[0] >> 4 & 0x0F0F0F0Fu, 8, d);
-    return (raw.d & 0x7FFF) > 0x6FFF; // 8*d is not below 65520
-}
-
-// Zeroes halves that are not finite; returns whether there were any.
-static __device__ __forceinline__ bool packed16_zero_bad(uint32_t & w) {
-    const uint32_t keep = ((w & 0x7C00) == 0x7C00 ? 0 : 0xFFFF) | ((w & 0x7C000000u) == 0x7C000000u ? 0 : 0xFFFF0000u);
-    w &= keep;
-    return keep != 0xFFFFFFFFu;
-}
-static __device__ __forceinline__ bool packed16_zero_bad(uint2 (&w)[2]) {
-    const bool a = packed16_zero_bad(w[0].x);
-    const bool b = packed16_zero_bad(w[0].y);
-    const bool c = packed16_zero_bad(w[1].x);
-    const bool d = packed16_zero_bad(w[1].y);
-    return a || b || c || d;
-}
-
-// --- staging ------------------------------------------------------------------------------------------------------
-
 // Where the tiles of a block come from.
 struct packed16_prefill_source {
     const char * k;
@@ -113,11 +43,11 @@ struct packed16_prefill_source {
 
 // The threads that share a cell of a tile, and the cell of a thread.
 template <int D, int n_warps>
-struct packed16_prefill_share {
+struct packed16_cell_threads {
     static constexpr int of_cell = packed16_prefill_tile<D, n_warps>::threads/packed16_prefill_tile<D, n_warps>::bn;
     int cell, part;
 
-    __device__ __forceinline__ packed16_prefill_share(const int tid) : cell((unsigned int) tid/of_cell), part((unsigned int) tid%of_cell) {}
+    __device__ __forceinline__ packed16_cell_threads(const int tid) : cell((unsigned int) tid/of_cell), part((unsigned int) tid%of_cell) {}
 };
 
 // Copies `bytes` bytes of a row, its share of them per thread.
@@ -135,7 +65,7 @@ static __device__ __forceinline__ void packed16_copy_row(char * to, const char *
 template <int D, typename V_t, int n_warps>
 static __device__ __forceinline__ void packed16_copy_k(
         packed16_prefill_mma_smem<D, V_t, n_warps> & smem, const packed16_prefill_source & from, const int buf, const int k0, const int tid) {
-    const packed16_prefill_share<D, n_warps> my(tid);
+    const packed16_cell_threads<D, n_warps> my(tid);
     packed16_copy_row<D, 16, my.of_cell>(smem.k[buf][my.cell], from.k + (int64_t) min(k0 + my.cell, from.nk - 1)*from.nbk1, my.part);
 }
 
@@ -143,7 +73,7 @@ static __device__ __forceinline__ void packed16_copy_k(
 template <int D, typename V_t, int n_warps>
 static __device__ __forceinline__ void packed16_copy_raw(
         packed16_prefill_mma_smem<D, V_t, n_warps> & smem, const packed16_prefill_source & from, const int buf, const int k0, const int tid) {
-    const packed16_prefill_share<D, n_warps> my(tid);
+    const packed16_cell_threads<D, n_warps> my(tid);
     const int cell = min(k0 + my.cell, from.nk - 1);
     if (my.part == 0) {
         packed16_copy_async<D/16>(&smem.ks_raw[buf][my.cell*(D/16)], from.ks + (int64_t) cell*from.nbs1);
@@ -169,7 +99,7 @@ static __device__ __forceinline__ void packed16_copy_v(
         packed16_prefill_mma_smem<D, V_t, n_warps> & smem, const packed16_prefill_source & from, const int buf, const int k0, const int tid) {
 #if PACKED16_MMA_ASYNC
     if constexpr (!packed16_v_staging<V_t>::raw) {
-        const packed16_prefill_share<D, n_warps> my(tid);
+        const packed16_cell_threads<D, n_warps> my(tid);
         packed16_copy_row<2*D, 16, my.of_cell>((char *) smem.v[buf].v[my.cell], from.v + (int64_t) min(k0 + my.cell, from.nk - 1)*from.nbv1, my.part);
     }
 #endif // PACKED16_MMA_ASYNC
@@ -182,7 +112,7 @@ static __device__ __forceinline__ void packed16_check_v(
         packed16_prefill_mma_smem<D, V_t, n_warps> & smem, const int buf, const int slot, const int tid) {
 #if PACKED16_MMA_ASYNC
     if constexpr (!packed16_v_staging<V_t>::raw) {
-        const packed16_prefill_share<D, n_warps> my(tid);
+        const packed16_cell_threads<D, n_warps> my(tid);
 #pragma unroll
         for (int i = my.part; i < D/8; i += my.of_cell) {
             uint4 * at = (uint4 *) smem.v[buf].v[my.cell] + i;

@@ -121,7 +121,7 @@ static __device__ __forceinline__ void packed16_prefill_add_bad(
 #pragma unroll
             for (int r = 0; r < c_t::n; ++r) {
                 const float x = V_t::value(cell, d*PACKED16_MMA_M + c_t::row(r, lane));
-                const float y = packed16_finite(__half2float(__float2half_rn(x))) ? 0.0f : x; // the others were in the product
+                const float y = packed16_finite_f16(x) ? 0.0f : x; // the others were in the product
 #pragma unroll
                 for (int n = 0; n < tile::nt; ++n) {
                     const float w = p[n][r % c_t::n_cols];

@@ -5,6 +5,7 @@
 #include "packed16-mask.cuh"
 #include "packed16-mma.cuh"
 
+#include <algorithm>
 #include <climits>
 
 // NVIDIA copies past the registers while it computes: two tiles of everything, and Q. AMD has neither the copies nor the

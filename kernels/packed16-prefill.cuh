@@ -63,10 +63,6 @@ struct packed16_prefill_smem {
 #endif // PACKED16_Q_IN_SMEM
 };
 
-static __device__ __forceinline__ bool packed16_finite_f16(const float x) {
-    return (__half_as_ushort(__float2half_rn(x)) & 0x7C00) != 0x7C00;
-}
-
 // acc += v.x*w.x + v.y*w.y
 static __device__ __forceinline__ void packed16_pair(float & acc, const half2 v, const half2 w) {
     ggml_cuda_mad(acc, v, w);

@@ -11,7 +11,8 @@
 // It also divides by the sum of the weights, which is 0 for a query that sees nothing: a call without sinks gets some that take no
 // part in any other sum.
 
-#include "packed16-prefill-mma-stage.cuh"
+#include "packed16-mask.cuh"
+#include "packed16-v-halves.cuh"
 
 // Whether one of the queries of a sequence sees the cell. Rare, so slow.
 static __device__ __forceinline__ bool packed16_cell_seen(const char * mask, const packed16_args & args, const int cell) {
@@ -61,7 +62,7 @@ static __global__ void __launch_bounds__(256) packed16_unpack(
     raw.load(V + kv*args.nbv2 + seq*args.nbv3 + (int64_t) cell*args.nbv1, l);
     uint2 v[2];
     const bool bad_v = packed16_v_halves(raw, v);
-    const bool bad_k = !packed16_finite(__half2float(__float2half_rn(127.0f*d)));
+    const bool bad_k = !packed16_finite_f16(127.0f*d);
     if ((bad_k || bad_v) && !packed16_cell_seen(mask, args, cell)) {
         w[0] = w[1] = v[0] = v[1] = make_uint2(0, 0);
     }
