@@ -146,6 +146,22 @@ static __device__ __forceinline__ bool packed16_finite(const float x) {
     return (__float_as_uint(x) & 0x7F800000u) != 0x7F800000u;
 }
 
+// a*b, rounded by itself.
+static __device__ __forceinline__ float packed16_mul(const float a, const float b) {
+#if defined(GGML_USE_HIP)
+    float p = a*b;
+    asm("" : "+v"(p)); // HIP's __fmul_rn is a plain product that may be contracted
+    return p;
+#else
+    return __fmul_rn(a, b);
+#endif // defined(GGML_USE_HIP)
+}
+
+// A sink as a logit in base 2, with the same bits in every kernel: contracted into what is subtracted from it, it would not be rounded.
+static __device__ __forceinline__ float packed16_sink_logit(const float sink) {
+    return packed16_mul(sink, 1.44269504f);
+}
+
 // Whether x is finite once it is rounded to f16.
 static __device__ __forceinline__ bool packed16_finite_f16(const float x) {
     return (__half_as_ushort(__float2half_rn(x)) & 0x7C00) != 0x7C00;

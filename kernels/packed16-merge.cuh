@@ -90,7 +90,7 @@ static __device__ __forceinline__ float packed16_merge_scale(float l, float top,
     float a = 1.0f;
     if (has_sink) { // one more logit without a value
         float b;
-        packed16_merge_factors(top, sink*1.44269504f, a, b);
+        packed16_merge_factors(top, packed16_sink_logit(sink), a, b);
         l = packed16_merge_add(l, a, 1.0f, b);
     }
     // l is 0 only when every cell of the row is masked

@@ -385,7 +385,7 @@ static __global__ void PACKED16_LAUNCH_BOUNDS(n_warps*WARP_SIZE, D == 128 ? PACK
                     float a = 1.0f;
                     if (sinks) { // one more logit without a value
                         float b;
-                        packed16_merge_factors(top, sinks[min(head, args.n_head - 1)]*1.44269504f, a, b);
+                        packed16_merge_factors(top, packed16_sink_logit(sinks[min(head, args.n_head - 1)]), a, b);
                         sum = packed16_merge_add(sum, a, 1.0f, b);
                     }
                     // sum is 0 only when every cell of the column is masked

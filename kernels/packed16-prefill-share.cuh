@@ -257,11 +257,11 @@ static __global__ void __launch_bounds__(128) packed16_merge_shares(
         return args.n_units == 0 ? (int64_t) (2*i + (i == end.x))*cols + col % cols : (((int64_t) seq*args.n_head_kv + kv)*args.n_units + i)*n_cols + col;
     };
 
-    float top = sinks ? sinks[head]*1.44269504f : PACKED16_MAX_FLOOR;
+    float top = sinks ? packed16_sink_logit(sinks[head]) : PACKED16_MAX_FLOOR;
     for (int i = end.x; i <= end.y; ++i) {
         top = fmaxf(top, meta[row_of(i)].x);
     }
-    float sum = sinks ? packed16_exp2(sinks[head]*1.44269504f - top) : 0.0f;
+    float sum = sinks ? packed16_exp2(packed16_sink_logit(sinks[head]) - top) : 0.0f;
     float2 acc[D/64] = {};
 #pragma unroll 4
     for (int i = end.x; i <= end.y; ++i) {

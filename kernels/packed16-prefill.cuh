@@ -341,7 +341,7 @@ static __global__ void PACKED16_LAUNCH_BOUNDS(PACKED16_PREFILL_THREADS, 4, 1) pa
         if (sinks) { // one more logit without a value
             float top = m[i];
             float b;
-            packed16_merge_factors(top, sinks[head]*1.44269504f, a, b);
+            packed16_merge_factors(top, packed16_sink_logit(sinks[head]), a, b);
             sum = packed16_merge_add(sum, a, 1.0f, b);
         }
         // sum is 0 only when every cell of the row is masked

@@ -14,16 +14,6 @@ enum packed16_scale_mode {
     PACKED16_SCALE_MSE    = 1, // one refit after that: s = f16(sum(x*q) / sum(q*q))
 };
 
-static __device__ __forceinline__ float packed16_mul(const float a, const float b) {
-#if defined(GGML_USE_HIP)
-    float p = a*b;
-    asm("" : "+v"(p)); // HIP's __fmul_rn is a plain product that may be contracted
-    return p;
-#else
-    return __fmul_rn(a, b);
-#endif // defined(GGML_USE_HIP)
-}
-
 // Correctly rounded a/b for finite a and normal b. -ffast-math turns a plain HIP division into a product with an
 // approximate reciprocal, so the compiler's own exact sequence is written out: a reciprocal good to 1 ulp, refined once, and
 // a quotient refined twice. Its rounding was checked on the CPU for every f16 b and for every mantissa of a over 127.

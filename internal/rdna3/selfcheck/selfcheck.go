@@ -276,7 +276,7 @@ func checks(r *recipe.Recipe) []check {
 		}
 	}
 	d, v := slices.Max(r.Kernel.HeadSizes), r.Kernel.VTypes[len(r.Kernel.VTypes)-1]
-	for _, shape := range []string{"nk=1100 gqa=6 mask=causal", "nk=700 gqa=8 mask=shuffled sinks=1"} {
+	for _, shape := range []string{"nk=1100 gqa=6 mask=causal", "nk=700 gqa=8 mask=shuffled sinks=1", "nk=520 gqa=8 mask=causal sinks=1 data=2"} {
 		out = append(out, check{route: "same bits", run: func(ctx context.Context, p *hostrun.Program) error {
 			return sameBits(ctx, p, fmt.Sprintf("d=%d v=%s %s nq=8", d, v, shape))
 		}})
