@@ -19,7 +19,8 @@ var (
 //     an entry in a CMake list),
 //  2. or that brings a file which includes it, directly or not;
 //  3. for a file nobody names, as device code that upstream's build finds by
-//     pattern, the first one that edits a file in the nearest directory above it.
+//     pattern, the first one that edits a file in the nearest directory above it;
+//  4. and never a later one than brings a file which includes it.
 //
 // So whatever a member's text refers to is there once the member is applied.
 func owners(members []series.Member, files []series.Rendered) []int {
@@ -51,6 +52,18 @@ func owners(members []series.Member, files []series.Rendered) []int {
 	for i, f := range files {
 		if owner[i] < 0 {
 			claim(f.Path, nearestMember(members, f.Path))
+		}
+	}
+	for moved := true; moved; {
+		moved = false
+		for i, f := range files {
+			for _, inc := range includeLine.FindAllSubmatch(f.Data, -1) {
+				for _, j := range byName[path.Base(string(inc[1]))] {
+					if owner[j] > owner[i] {
+						owner[j], moved = owner[i], true
+					}
+				}
+			}
 		}
 	}
 	return owner
