@@ -1,11 +1,8 @@
 package hostrun
 
 import (
-	"path/filepath"
 	"strings"
 	"testing"
-
-	"dot4fa/internal/recipe"
 )
 
 // The merge that the blocks of a cluster do among themselves gives the bits of the merge kernel, and its blocks wait for as many
@@ -34,38 +31,16 @@ func TestClusterMergesAsTheMergeKernel(t *testing.T) {
 // clusterMerge compiles testdata/cluster.cpp with packed16-cluster.cuh changed and returns what it printed.
 func clusterMerge(t *testing.T, key, old, changed string) string {
 	t.Helper()
-	cxx, err := FindCompiler(t.Context())
-	if err != nil {
-		t.Skipf("skipped: needs clang++ with AddressSanitizer: %v", err)
-	}
-	r, err := recipe.Load(assets, "rdna3")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := filepath.Join(scratch, key)
-	kernels := filepath.Join(dir, "kernels")
 	found := old == ""
-	if _, err := writeKernels(kernels, r, assets, func(name, text string) string {
+	result := runSource(t, key, "cluster", Options{Traced: true}, func(name, text string) string {
 		if old == "" || name != "packed16-cluster.cuh" {
 			return text
 		}
 		found = strings.Contains(text, old)
 		return strings.ReplaceAll(text, old, changed)
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})
 	if !found {
 		t.Fatalf("packed16-cluster.cuh has no %q to break", old)
-	}
-	p, err := Compile(t.Context(), Options{
-		Compiler: cxx, Dir: dir, Name: "cluster", Include: []string{kernels}, Traced: true, Sources: []string{filepath.Join("testdata", "cluster.cpp")},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	result, err := p.Run(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
 	}
 	if result.Status != 0 {
 		return result.Stderr

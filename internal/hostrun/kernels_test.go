@@ -47,6 +47,41 @@ func compileKernels(t *testing.T, key string, heads []int, vs []string, variant 
 	return p
 }
 
+// runSource compiles testdata/<name>.cpp with the rdna3 recipe's kernels, changed by mutate if that is not nil, and runs it; it skips by
+// name without a compiler. key is the program's own directory.
+func runSource(t *testing.T, key, name string, o Options, mutate func(name, text string) string) *Result {
+	t.Helper()
+	cxx, err := FindCompiler(t.Context())
+	if err != nil {
+		t.Skipf("skipped: needs clang++ with AddressSanitizer: %v", err)
+	}
+	r, err := recipe.Load(assets, "rdna3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Compiler, o.Dir, o.Name = cxx, filepath.Join(scratch, key), name
+	kernels := filepath.Join(o.Dir, "kernels")
+	names, err := writeKernels(kernels, r, assets, mutate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range names {
+		if err := translate(filepath.Join(kernels, file)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o.Include, o.Sources = []string{kernels}, []string{filepath.Join("testdata", name+".cpp")}
+	p, err := Compile(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := p.Run(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
 // amd is the configuration AMD GPUs run, watched for races and uninitialised reads.
 func amd(t *testing.T) *Program {
 	o := KernelOptions{Options: Options{Traced: true, Defines: AMD}}
