@@ -35,19 +35,28 @@ struct packed16_decode_mma_smem {
             alignas(16) uint16_t p[cols][PACKED16_CHUNK + 8]; // weights
             uint16_t mask[2][rows][PACKED16_CHUNK];           // by parity of the chunk
             alignas(8) float m[warps][cols];                  // maxima of a warp's cells
-            int      alive[2][warps];                         // by parity of the chunk
+            int      seen[2][warps];                          // by parity of the chunk: what packed16_decode_mask::store returned
         };
-        packed16_merge_smem merge;
+        packed16_merge_smem<1> merge;
     };
 };
 
-// The mask of a chunk: thread t has cell t (and t + threads, ...) of each query row of the block.
+#define PACKED16_MASK_SEEN  1
+#define PACKED16_MASK_PLAIN 2
+
+// The mask of a chunk: thread t has cell t (and t + threads, ...) of each query row of the block; what is past the chunk has none.
 template <int rows, int T>
 struct packed16_decode_mask {
+    static_assert(PACKED16_CHUNK % WARP_SIZE == 0 && (T > PACKED16_CHUNK || PACKED16_CHUNK % T == 0), "packed16: the cells of a chunk do not go to whole warps");
     static constexpr int n = (PACKED16_CHUNK + T - 1)/T;
     uint16_t bits[n][rows];
 
+    static __device__ __forceinline__ bool idle() { return T > PACKED16_CHUNK && threadIdx.x >= PACKED16_CHUNK; } // whole warps
+
     __device__ __forceinline__ void load(const char * mask, const int nbm1, const int n_rows, const int k0, const int nk) {
+        if (idle()) {
+            return;
+        }
 #pragma unroll
         for (int i = 0; i < n; ++i) {
             const int    k  = k0 + i*T + packed16_fresh(threadIdx.x);
@@ -61,22 +70,39 @@ struct packed16_decode_mask {
             }
         }
     }
-    // Whether one of my cells is visible to one of the rows.
-    __device__ __forceinline__ bool store(uint16_t (&to)[rows][PACKED16_CHUNK], const int n_rows) const {
+    // Which warp stores cell `cell` of the chunk.
+    static __device__ __forceinline__ int keeper(const int cell) { return cell % T / WARP_SIZE; }
+    // What the mask is for the cells of the warp: PACKED16_MASK_SEEN if one of them is visible to one of the rows, and
+    // PACKED16_MASK_PLAIN if all of them are to all rows, without a bias; then nothing is stored. 0 for a warp without cells.
+    __device__ __forceinline__ int store(uint16_t (&to)[rows][PACKED16_CHUNK], const int n_rows) const {
+        if (idle()) {
+            return 0;
+        }
         bool alive = false;
+        bool plain = true;
 #pragma unroll
         for (int i = 0; i < n; ++i) {
-            if (PACKED16_CHUNK % T == 0 || i*T + threadIdx.x < PACKED16_CHUNK) {
 #pragma unroll
-                for (int r = 0; r < rows; ++r) {
-                    if (r < n_rows) {
-                        to[r][i*T + threadIdx.x] = bits[i][r];
-                        alive = alive || bits[i][r] != PACKED16_MASK_DEAD;
-                    }
+            for (int r = 0; r < rows; ++r) {
+                if (r < n_rows) {
+                    alive = alive || bits[i][r] != PACKED16_MASK_DEAD;
+                    plain = plain && bits[i][r] == 0;
                 }
             }
         }
-        return alive;
+        if (__all_sync(0xFFFFFFFF, plain)) {
+            return PACKED16_MASK_SEEN | PACKED16_MASK_PLAIN;
+        }
+#pragma unroll
+        for (int i = 0; i < n; ++i) {
+#pragma unroll
+            for (int r = 0; r < rows; ++r) {
+                if (r < n_rows) {
+                    to[r][i*T + threadIdx.x] = bits[i][r];
+                }
+            }
+        }
+        return warp_reduce_any(alive) ? PACKED16_MASK_SEEN : 0;
     }
 };
 
@@ -179,6 +205,19 @@ static __device__ __forceinline__ void packed16_from_owners(float (&to)[nt][2], 
         for (int e = 0; e < 2; ++e) {
             to[n][e] = __shfl_sync(0xFFFFFFFF, x, 8*n + 2*(lane & 3) + e, WARP_SIZE);
         }
+    }
+}
+
+// Stores neighbouring values at once: 1, 2 or 4, whose place begins on as many floats.
+template <int n>
+static __device__ __forceinline__ void packed16_store_run(float * to, const float (&x)[n]) {
+    static_assert(n == 1 || n == 2 || n == 4, "packed16: no store of so many values");
+    if constexpr (n == 1) {
+        *to = x[0];
+    } else if constexpr (n == 2) {
+        *(float2 *) to = make_float2(x[0], x[1]);
+    } else {
+        *(float4 *) to = make_float4(x[0], x[1], x[2], x[3]);
     }
 }
 

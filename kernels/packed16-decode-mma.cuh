@@ -66,8 +66,18 @@ static __global__ void __launch_bounds__(
     const int col0   = blockIdx.x / args.n_head_kv * smem_t::cols;
     const int seq    = blockIdx.z;
     const int n_mine = min(smem_t::cols, n_cols - col0);
-    const int q_low  = col0 / args.gqa;
-    const int n_rows = (col0 + n_mine - 1)/args.gqa - q_low + 1;
+    const packed16_quotient row_of(args.gqa); // query row of a column
+    const int q_low  = row_of(col0);
+    const int n_rows = row_of(col0 + n_mine - 1) - q_low + 1;
+
+    // On its way before all else: quantising it is what there is to do until K is here. Columns past the last one repeat it.
+    float x[smem_t::cols/warps][D/32];
+#pragma unroll
+    for (int i = 0; i < smem_t::cols/warps; ++i) {
+        const int c = col0 + min(i*warps + warp, n_mine - 1);
+        const int q = row_of(c);
+        packed16_load_q<D>(x[i], Q.q + q*Q.nbq1 + (kv*args.gqa + c - q*args.gqa)*Q.nbq2 + seq*Q.nbq3, lane);
+    }
 
     K        += kv*args.nbk2 + seq*args.nbk3;
     K_scales += kv*args.nbs2 + seq*args.nbs3;
@@ -100,13 +110,6 @@ static __global__ void __launch_bounds__(
     }
 #endif // PACKED16_CLUSTER_NATIVE
 
-    // Columns past the last one repeat it.
-    float x[smem_t::cols/warps][D/32];
-#pragma unroll
-    for (int i = 0; i < smem_t::cols/warps; ++i) {
-        const int c = col0 + min(i*warps + warp, n_mine - 1);
-        packed16_load_q<D>(x[i], Q.q + c/args.gqa*Q.nbq1 + (kv*args.gqa + c%args.gqa)*Q.nbq2 + seq*Q.nbq3, lane);
-    }
 #pragma unroll
     for (int i = 0; i < smem_t::cols/warps; ++i) {
         const int c = i*warps + warp;
@@ -118,7 +121,7 @@ static __global__ void __launch_bounds__(
 #pragma unroll
     for (int i = 0; i < 2*nt; ++i) {
         const int c = 8*(i/2) + 2*(lane & 3) + i%2;
-        rows_of |= (uint32_t) (c < n_mine ? (col0 + c)/args.gqa - q_low : 8) << 4*i;
+        rows_of |= (uint32_t) (c < n_mine ? row_of(col0 + c) - q_low : 8) << 4*i;
     }
 
     packed16_mma_c<float> run[dt][nt] = {};
@@ -143,19 +146,18 @@ static __global__ void __launch_bounds__(
 
     // Puts the mask in registers into LDS; whether the block sees one of its cells is known after the next barrier.
     const auto vote = [&](const int at) {
-        const bool mine = mask_next.store(smem.mask[at], n_rows);
-        const int  any  = warp_reduce_any(mine);
+        const int seen = mask_next.store(smem.mask[at], n_rows);
         if (lane == 0) {
-            smem.alive[at][warp] = any;
+            smem.seen[at][warp] = seen;
         }
     };
     const auto voted = [&](const int at) {
         int any = 0;
 #pragma unroll
         for (int w = 0; w < warps; ++w) {
-            any |= smem.alive[at][w];
+            any |= smem.seen[at][w];
         }
-        return any != 0;
+        return (any & PACKED16_MASK_SEEN) != 0;
     };
 
     int at = 0;
@@ -176,30 +178,36 @@ static __global__ void __launch_bounds__(
             __syncwarp();
             packed16_qk_mma<D, nt>(s, smem.k[warp], smem.q, smem.qs, lane);
 
-            // all loads, then all shuffles, then the stores: none of them waits for another column
-            uint16_t bits[nt][2][mt][2];
-#pragma unroll
-            for (int i = 0; i < nt*2*mt*2; ++i) {
-                const int n = i/(4*mt), e = i/(2*mt)%2, m = i/2%mt, r = i%2;
-                const int row = rows_of >> 4*(2*n + e) & 15;
-                bits[n][e][m][r] = smem.mask[at][row & 7][warp*cells + 16*m + 8*r + (lane >> 2)];
-                if (row == 8) {
-                    bits[n][e][m][r] = PACKED16_MASK_DEAD;
-                }
-            }
             float top[nt][2];
 #pragma unroll
-            for (int n = 0; n < nt; ++n) {
+            for (int i = 0; i < 2*nt; ++i) {
+                top[i/2][i%2] = PACKED16_MAX_FLOOR;
+            }
+            if (smem.seen[at][mask_next.keeper(warp*cells)] & PACKED16_MASK_PLAIN) { // most chunks; columns past the last one are not written
 #pragma unroll
-                for (int e = 0; e < 2; ++e) {
-                    top[n][e] = PACKED16_MAX_FLOOR;
+                for (int i = 0; i < nt*2*mt*2; ++i) {
+                    const int n = i/(4*mt), e = i/(2*mt)%2, m = i/2%mt, r = i%2;
+                    top[n][e] = fmaxf(top[n][e], s[m][n][2*r + e]);
+                }
+            } else {
+                // all loads first: none of them waits for another column
+                uint16_t bits[nt][2][mt][2];
 #pragma unroll
-                    for (int i = 0; i < 2*mt; ++i) {
-                        const uint32_t mask_bits = bits[n][e][i/2][i%2];
-                        float &        x         = s[i/2][n][2*(i%2) + e];
-                        x = mask_bits == PACKED16_MASK_DEAD ? PACKED16_LOGIT_DEAD : x + 1.44269504f*packed16_half_bits(mask_bits);
-                        top[n][e] = fmaxf(top[n][e], x);
+                for (int i = 0; i < nt*2*mt*2; ++i) {
+                    const int n = i/(4*mt), e = i/(2*mt)%2, m = i/2%mt, r = i%2;
+                    const int row = rows_of >> 4*(2*n + e) & 15;
+                    bits[n][e][m][r] = smem.mask[at][row & 7][warp*cells + 16*m + 8*r + (lane >> 2)];
+                    if (row == 8) {
+                        bits[n][e][m][r] = PACKED16_MASK_DEAD;
                     }
+                }
+#pragma unroll
+                for (int i = 0; i < nt*2*mt*2; ++i) {
+                    const int n = i/(4*mt), e = i/(2*mt)%2, m = i/2%mt, r = i%2;
+                    const uint32_t mask_bits = bits[n][e][m][r];
+                    float &        x         = s[m][n][2*r + e];
+                    x = mask_bits == PACKED16_MASK_DEAD ? PACKED16_LOGIT_DEAD : x + 1.44269504f*packed16_half_bits(mask_bits);
+                    top[n][e] = fmaxf(top[n][e], x);
                 }
             }
 #pragma unroll
@@ -294,18 +302,20 @@ static __global__ void __launch_bounds__(
             packed16_from_owners(m_of, m_run, lane);
             const auto write = [&](const auto & part_at, const auto & meta_at) {
 #pragma unroll
-                for (int i = 0; i < 2*nt; ++i) {
-                    const int n = i/2, e = i%2;
+                for (int column = 0; column < 2*nt; ++column) {
+                    const int n = column/2, e = column%2;
                     const int c = 8*n + first + e;
                     if (c >= n_mine) {
                         continue;
                     }
 #pragma unroll
-                    for (int m = 0; m < dt; ++m) {
+                    for (int i = 0; i < 2*dt; i += tiles::run) {
+                        float x[tiles::run];
 #pragma unroll
-                        for (int r = 0; r < 2; ++r) {
-                            *part_at(c, tiles::dim(warp, m, r, lane)) = run[m][n].x[2*r + e];
+                        for (int j = 0; j < tiles::run; ++j) {
+                            x[j] = run[tiles::tile_of(i + j)][n].x[2*tiles::row_of(i + j) + e];
                         }
+                        packed16_store_run(part_at(c, tiles::dim(warp, tiles::tile_of(i), tiles::row_of(i), lane)), x);
                     }
                     if (tid < 4) {
                         *meta_at(c) = make_float2(m_of[n][e], l_run[n][e]);

@@ -32,7 +32,7 @@ struct packed16_decode_smem {
             int   alive[2][T/WARP_SIZE];                // by parity of the chunk
             int   redo[2][T/WARP_SIZE];
         };
-        packed16_merge_smem merge;
+        packed16_merge_smem<1> merge;
     };
 #if PACKED16_Q_IN_SMEM
     alignas(16) int q[ncols][D/4];

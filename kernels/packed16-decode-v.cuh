@@ -8,7 +8,8 @@
 //     x[r + 2*p], r and p 0 or 1:  row g + 8*r, cells 2t + 8*p (low half) and 2t + 8*p + 1 (high half)
 //
 // Which dimension a row stands for is free. f16 goes through a transposing load; a quantised row is read by the lane that
-// needs it: two values of a cell per lane and tile, unpacked for two cells at once. dim() says which they are.
+// needs it: two values of a cell per lane and tile, unpacked for two cells at once. dim() says which they are. Of the 2*tiles values of a
+// column that a lane has, the i-th is row row_of(i) of tile tile_of(i); `run` of them at a time are neighbouring dimensions.
 //
 //     q4_0   `tiles` neighbouring bytes: byte m is rows g (low nibble) and g + 8 (high nibble) of tile m
 //     q8_0   2*tiles neighbouring bytes: bytes 2m and 2m + 1 are rows g and g + 8 of tile m
@@ -63,6 +64,9 @@ struct packed16_v_smem {
 template <int D>
 struct packed16_v_tiles_f16 {
     static constexpr int tiles = packed16_decode_mma_tiles(D);
+    static constexpr int run   = 1;
+    static constexpr __device__ int tile_of(const int i) { return i/2; }
+    static constexpr __device__ int row_of(const int i) { return i%2; }
     static __device__ __forceinline__ int dim(const int warp, const int m, const int r, const int lane) {
         return 16*(warp*tiles + m) + 8*r + (lane >> 2);
     }
@@ -81,6 +85,9 @@ struct packed16_v_tiles_f16 {
 template <int D>
 struct packed16_v_tiles_q8_0 {
     static constexpr int tiles = packed16_decode_mma_tiles(D);
+    static constexpr int run   = 2*tiles;
+    static constexpr __device__ int tile_of(const int i) { return i/2; }
+    static constexpr __device__ int row_of(const int i) { return i%2; }
     static __device__ __forceinline__ int first(const int warp, const int lane) { return (warp*8 + (lane >> 2))*2*tiles; }
     static __device__ __forceinline__ int dim(const int warp, const int m, const int r, const int lane) {
         return first(warp, lane) + 2*m + r;
@@ -112,6 +119,9 @@ struct packed16_v_tiles_q8_0 {
 template <int D>
 struct packed16_v_tiles_q4_0 {
     static constexpr int tiles = packed16_decode_mma_tiles(D);
+    static constexpr int run   = tiles;
+    static constexpr __device__ int tile_of(const int i) { return i%tiles; }
+    static constexpr __device__ int row_of(const int i) { return i/tiles; }
     static __device__ __forceinline__ int first(const int warp, const int lane) { return (warp*8 + (lane >> 2))*tiles; } // of the quants of a row
     static __device__ __forceinline__ int dim(const int warp, const int m, const int r, const int lane) {
         return first(warp, lane)/16*32 + first(warp, lane)%16 + m + 16*r;

@@ -56,7 +56,7 @@ size_t ggml_cuda_packed16_get_alloc_size(const int device, const ggml_tensor * d
     if (d.variant == PACKED16_VARIANT_F16 || (a.nq > PACKED16_MAX_DECODE_NQ && packed16_unpacks(shape, env))) {
         packed16_args b = a; // fewer cells may be unpacked where these are not
         if (d.variant != PACKED16_VARIANT_F16) {
-            b.nk = std::min<int>(b.nk, PACKED16_PREFILL_F16_BELOW*256/shape.d);
+            b.nk = std::min<int>(b.nk, PACKED16_PREFILL_F16_BELOW(shape.d));
         }
         packed16_scratch scratch = { ggml_nbytes(dst) };
         packed16_place_unpacked(scratch, b, n_seq, shape);

@@ -20,11 +20,25 @@
 #include <algorithm>
 #include <atomic>
 
+#ifndef PACKED16_MERGE_WIDE
+#define PACKED16_MERGE_WIDE 3 // blocks of 64 dimensions per multiprocessor beyond which a block takes 128
+#endif // PACKED16_MERGE_WIDE
+
 template <int D>
 static void packed16_launch_merge(const packed16_call & call, cudaStream_t stream) {
     const packed16_args & a = call.args;
-    packed16_start(packed16_merge<D>, dim3(a.nq*a.gqa*(D/PACKED16_MERGE_DIMS), a.n_head_kv, call.n_seq), dim3(PACKED16_MERGE_THREADS), 0, stream,
-        call.parts, call.meta, call.sinks, call.dst, a);
+    const auto launch = [&](auto merge, const int quads) {
+        packed16_start(merge, dim3(a.nq*a.gqa*(D/packed16_merge_dims(quads)), a.n_head_kv, call.n_seq), dim3(PACKED16_MERGE_THREADS), 0, stream,
+            call.parts, call.meta, call.sinks, call.dst, a);
+    };
+#if PACKED16_DECODE_MATRIX // timed on NVIDIA GPUs alone
+    if constexpr (D >= packed16_merge_dims(2)) {
+        if ((int64_t) a.nq*a.n_head*call.n_seq*(D/packed16_merge_dims(1)) > PACKED16_MERGE_WIDE*call.nsm) {
+            return launch(packed16_merge<D, 2>, 2);
+        }
+    }
+#endif // PACKED16_DECODE_MATRIX
+    launch(packed16_merge<D, 1>, 1);
 }
 
 template <int D, typename V_t, int ncols>

@@ -21,9 +21,8 @@ static void packed16_launch_prepare(const packed16_call & call, const int rows, 
     tiles.n_y     = (a.nq*tiles.gqa + rows - 1)/rows;
     tiles.assume_causal = call.assume_causal;
 
-    const int     n_rows = call.n_seq*a.n_head*a.nq;
-    const int64_t blocks = (n_rows + PACKED16_PREPARE_ROWS - 1)/PACKED16_PREPARE_ROWS + (int64_t) tiles.n_x*tiles.n_y*a.n_mask3;
-    packed16_prepare<D><<<(unsigned int) blocks, PACKED16_MASK_THREADS, 0, stream>>>(
+    const int n_rows = call.n_seq*a.n_head*a.nq;
+    packed16_prepare<D><<<packed16_prepare_blocks(n_rows, tiles, a), PACKED16_PREPARE_WARPS*WARP_SIZE, 0, stream>>>(
         q, call.q_payload, call.q_scales, n_rows, call.mma ? 1 : a.nq, call.mma ? a.gqa : 1, tiles, a);
     CUDA_CHECK(cudaGetLastError());
 }
@@ -64,7 +63,8 @@ static void packed16_launch_prefill_mma(const packed16_call & call, cudaStream_t
         (const int *) call.q_payload, (const float *) call.q_scales, call.k, call.k_scales, call.v, call.mask,
         (const uint8_t *) (call.mask ? call.classes : nullptr), call.sinks, call.dst, call.parts, call.meta, call.ends, n_rows, a);
     if (a.n_units != 1) {
-        packed16_start(packed16_merge_shares<D>, dim3((a.nq*a.gqa + 3)/4, a.n_head_kv, call.n_seq), dim3(WARP_SIZE, 4), 0, stream,
+        constexpr int cols = packed16_merge_shares_cols(D);
+        packed16_start(packed16_merge_shares<D>, dim3((a.nq*a.gqa + cols - 1)/cols, a.n_head_kv, call.n_seq), dim3(PACKED16_MERGE_SHARES_THREADS), 0, stream,
             (const float *) call.parts, (const float2 *) call.meta, (const int2 *) call.ends, call.sinks, call.dst, (int) tile::cols, a);
     }
 }

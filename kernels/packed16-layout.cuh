@@ -134,6 +134,13 @@ static __device__ __forceinline__ int packed16_again(int x) {
     return x;
 }
 
+// Quotients by a divisor that is known only at run time, for numerators below 2^24/divisor. A product and a shift.
+struct packed16_quotient {
+    uint32_t factor;
+    __device__ __forceinline__ packed16_quotient(const int divisor) : factor((1u << 24)/(uint32_t) divisor + 1) {}
+    __device__ __forceinline__ int operator()(const int x) const { return (int) ((uint32_t) x*factor >> 24); }
+};
+
 // NVIDIA: x as a new value, likewise.
 static __device__ __forceinline__ int packed16_fresh(int x) {
 #if defined(__CUDA_ARCH__)

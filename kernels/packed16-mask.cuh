@@ -11,7 +11,8 @@
 // windows, for cells that are not in position order and for several sequences in one batch. The mask is read once
 // for all heads; a plain causal batch has one diagonal of mixed tiles.
 //
-// Tile: 256 threads classify one tile, 2-byte loads along the cells. LDS: 4 bytes per warp. packed16_prepare launches them.
+// Tile: a warp classifies one tile, a lane takes 8 cells of a query row with one load of 16 bytes, bn/8 lanes a row; 2-byte loads where
+// rows do not begin on 16 bytes. No LDS. packed16_prepare launches them.
 
 #include "packed16-layout.cuh"
 
@@ -19,12 +20,6 @@ enum packed16_tile_class {
     PACKED16_TILE_DEAD  = 0,
     PACKED16_TILE_FULL  = 1,
     PACKED16_TILE_MIXED = 2,
-};
-
-#define PACKED16_MASK_THREADS 256
-
-struct packed16_mask_smem {
-    int seen[PACKED16_MASK_THREADS/WARP_SIZE]; // bits: 1 a zero, 2 a dead cell, 4 another value
 };
 
 // Bytes of classes from one row of tiles to the next: one per tile, filled up with dead ones to words.
@@ -48,38 +43,55 @@ struct packed16_mask_tiles {
                                  // most 255 cells, so the diagonal is taken 255 cells early.
 };
 
-// Classifies tile (x, y) of slice z with the whole block.
-static __device__ __forceinline__ void packed16_classify_tile(
-        packed16_mask_smem & smem, const packed16_mask_tiles & tiles, const packed16_args & args, const int x, const int y, const int z) {
-    const int tid = threadIdx.x;
-    const int k0  = x*tiles.bn;
-    const int q0  = y*tiles.cols/tiles.gqa;
-    const int q1  = min((y*tiles.cols + tiles.cols - 1)/tiles.gqa + 1, args.nq);
+// What there is among the values of a mask, bits: a zero, a dead cell, another value.
+static __device__ __forceinline__ int packed16_mask_seen(const uint32_t bits) {
+    return bits == PACKED16_MASK_DEAD ? 2 : (bits & 0x7FFF) == 0 ? 1 : 4;
+}
+static __device__ __forceinline__ int packed16_mask_seen(const uint4 w) { // 8 values
+    constexpr uint32_t dead = PACKED16_MASK_DEAD*0x10001u;
+    if (((w.x | w.y | w.z | w.w) & 0x7FFF7FFFu) == 0) {
+        return 1;
+    }
+    if (w.x == dead && w.y == dead && w.z == dead && w.w == dead) {
+        return 2;
+    }
+    return packed16_mask_seen(w.x & 0xFFFF) | packed16_mask_seen(w.x >> 16) | packed16_mask_seen(w.y & 0xFFFF) | packed16_mask_seen(w.y >> 16) |
+           packed16_mask_seen(w.z & 0xFFFF) | packed16_mask_seen(w.z >> 16) | packed16_mask_seen(w.w & 0xFFFF) | packed16_mask_seen(w.w >> 16);
+}
 
-    int seen = 0;
+// Classifies tile (x, y) of slice z with one warp.
+static __device__ __forceinline__ void packed16_classify_tile(
+        const packed16_mask_tiles & tiles, const packed16_args & args, const int x, const int y, const int z, const int lane) {
+    const int k0 = x*tiles.bn;
+    const int k1 = min(k0 + tiles.bn, args.nk);
+    const int q0 = y*tiles.cols/tiles.gqa;
+    const int q1 = min((y*tiles.cols + tiles.cols - 1)/tiles.gqa + 1, args.nq);
+    const char * mask = tiles.mask + z*args.nbm3;
+
+    int seen = k1 < k0 + tiles.bn ? 2 : 0; // what is past the last cell counts as dead
     if (tiles.assume_causal && k0 + tiles.bn - 1 <= q0 + args.nk - args.nq - 255) {
         seen = 1;
+    } else if (k1 == k0 + tiles.bn && (((uintptr_t) mask | (uintptr_t) args.nbm1) & 15) == 0) {
+        const int    lanes = tiles.bn/8;
+        const char * row   = mask + (int64_t) (q0 + lane/lanes)*args.nbm1 + 2*k0 + lane%lanes*16;
+        const int    step  = WARP_SIZE/lanes; // rows at a time
+#pragma unroll 4
+        for (int q = q0 + lane/lanes; q < q1; q += step) {
+            seen |= packed16_mask_seen(*(const uint4 *) row);
+            row  += (int64_t) step*args.nbm1;
+        }
     } else {
-        const int k = k0 + tid % tiles.bn; // bn divides the block
-        for (int q = q0 + tid/tiles.bn; q < q1; q += PACKED16_MASK_THREADS/tiles.bn) {
-            const int bits = k < args.nk ?
-                ((const uint16_t *) (tiles.mask + z*args.nbm3 + (int64_t) q*args.nbm1))[k] : PACKED16_MASK_DEAD;
-            seen |= bits == PACKED16_MASK_DEAD ? 2 : (bits & 0x7FFF) == 0 ? 1 : 4;
+        for (int q = q0; q < q1; ++q) {
+            for (int k = k0 + lane; k < k1; k += WARP_SIZE) {
+                seen |= packed16_mask_seen((uint32_t) ((const uint16_t *) (mask + (int64_t) q*args.nbm1))[k]);
+            }
         }
     }
 #pragma unroll
     for (int offset = 16; offset > 0; offset >>= 1) {
         seen |= __shfl_xor_sync(0xFFFFFFFF, seen, offset, WARP_SIZE);
     }
-    if (tid % WARP_SIZE == 0) {
-        smem.seen[tid/WARP_SIZE] = seen;
-    }
-    __syncthreads();
-    if (tid == 0) {
-        seen = 0;
-        for (int w = 0; w < PACKED16_MASK_THREADS/WARP_SIZE; ++w) {
-            seen |= smem.seen[w];
-        }
+    if (lane == 0) {
         tiles.classes[((int64_t) z*tiles.n_y + y)*tiles.n_x + x] =
             seen == 1 ? PACKED16_TILE_FULL : seen == 2 ? PACKED16_TILE_DEAD : PACKED16_TILE_MIXED;
     }

@@ -17,16 +17,15 @@
 //
 // Short calls where there are clusters of blocks merge within the decode kernel, with the same functions: packed16-cluster.cuh.
 //
-// Tile: 64 dimensions of a column, 4 per thread; 16 threads to a group, so 256 threads are the 16 groups. A thread
-// has 8 loads of 16 bytes under way (2 where a decode block merges for itself and needs its registers), and those of
-// the first units before the maximum is known. Every thread works out the factors of its units for itself.
-// LDS: 4 KiB of sums. Per unit: D*4 + 8 bytes read.
+// Tile: 64 dimensions of a column, or 128 where there are many columns, 4 or 8 per thread; 16 threads to a group, so 256 threads are the
+// 16 groups. A thread has 8 loads of 16 or 32 bytes under way (2 where a decode block merges for itself and needs its registers), and those
+// of the first units before the maximum is known. Every thread works out the factors of its units for itself.
+// LDS: 4 or 8 KiB of sums. Per unit: D*4 + 8 bytes read.
 
 #include "packed16-layout.cuh"
 
 #define PACKED16_MERGE_GROUPS 16
-#define PACKED16_MERGE_DIMS   64
-#define PACKED16_MERGE_LANES  (PACKED16_MERGE_DIMS/4) // threads of a group
+#define PACKED16_MERGE_LANES  16                      // threads of a group
 #define PACKED16_MERGE_AHEAD  8                       // loads of a thread under way
 
 // Where the partial results of column 0 of a (sequence, KV head) begin: acc [unit][column][D], meta [unit][column].
@@ -34,8 +33,17 @@ static __device__ __forceinline__ int64_t packed16_parts_row(const packed16_args
     return ((int64_t) seq*args.n_head_kv + kv)*args.n_units*(args.nq*args.gqa);
 }
 
+// Dimensions of a block, for `quads` times four per thread.
+static constexpr __host__ __device__ int packed16_merge_dims(const int quads) { return quads*4*PACKED16_MERGE_LANES; }
+
+// log2 of the units of a super-chunk.
+static __device__ __forceinline__ int packed16_units_log2(const packed16_args & args) {
+    return __ffs(PACKED16_SUPER_CHUNK/PACKED16_CHUNK) - __ffs(args.unit_chunks);
+}
+
+template <int quads>
 struct packed16_merge_smem {
-    alignas(16) float acc[PACKED16_MERGE_GROUPS][PACKED16_MERGE_DIMS];
+    alignas(16) float acc[PACKED16_MERGE_GROUPS][packed16_merge_dims(quads)];
     float l[PACKED16_MERGE_GROUPS];
     float m[1024/WARP_SIZE]; // of a warp's units
 };
@@ -43,45 +51,57 @@ struct packed16_merge_smem {
 static_assert((PACKED16_SUPER_CHUNK/PACKED16_CHUNK & (PACKED16_SUPER_CHUNK/PACKED16_CHUNK - 1)) == 0,
     "packed16: super_chunk is not a power of two of chunks");
 
-// Units of one group, in order: the i-th is unit i % per_super of super-chunk i / per_super*16 + group. `ahead` at a time.
-template <int ahead>
+// Units of one group, in order: the i-th is unit i % n of super-chunk i / n*16 + group, for super-chunks of n = 1 << units_log2 units.
+// `ahead` at a time.
+template <int ahead, int quads>
 struct packed16_merge_units {
-    float4 part[ahead];
-    float2 ml[ahead];
+    float4   part[ahead][quads];
+    float2   ml[ahead];
+    uint32_t at[ahead]; // their rows, of a column
 
-    static __device__ __forceinline__ int unit(const int i, const int group, const int per_super) {
-        const int j = i & (per_super - 1); // a power of two
-        return (i - j)*PACKED16_MERGE_GROUPS + group*per_super + j;
+    static __device__ __forceinline__ int unit(const int i, const int group, const int units_log2) {
+        const int j = i & ((1 << units_log2) - 1);
+        return (i - j)*PACKED16_MERGE_GROUPS + (group << units_log2) + j;
     }
-    // Without branches, so that no load waits for another; what is past the last unit counts as dead.
-    template <int D>
-    __device__ __forceinline__ void load(
-            const float * parts, const float2 * meta, const int i0, const int group, const int per_super, const int n_units, const int n_cols) {
+    __device__ __forceinline__ void place(const int i0, const int group, const int units_log2, const int n_units, const int n_cols) {
 #pragma unroll
         for (int i = 0; i < ahead; ++i) {
-            const int64_t at = (int64_t) min(unit(i0 + i, group, per_super), n_units - 1)*n_cols;
-            part[i] = *(const float4 *) (parts + at*D);
-            ml[i]   = meta[at];
+            at[i] = (uint32_t) min(unit(i0 + i, group, units_log2), n_units - 1)*n_cols;
         }
+    }
+    // Without branches, so that no load waits for another: a row is read for what is past the last unit too.
+    template <int D>
+    __device__ __forceinline__ void load(const float * parts, const float2 * meta) {
 #pragma unroll
         for (int i = 0; i < ahead; ++i) {
-            if (unit(i0 + i, group, per_super) >= n_units) {
-                part[i] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-                ml[i]   = make_float2(PACKED16_MAX_FLOOR, 0.0f);
+#pragma unroll
+            for (int x = 0; x < quads; ++x) {
+                part[i][x] = *(const float4 *) (parts + (uint64_t) at[i]*D + x*4*PACKED16_MERGE_LANES);
             }
+            ml[i] = meta[at[i]];
+        }
+    }
+    __device__ __forceinline__ void clear(const int i) {
+        ml[i] = make_float2(PACKED16_MAX_FLOOR, 0.0f);
+#pragma unroll
+        for (int x = 0; x < quads; ++x) {
+            part[i][x] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
         }
     }
 };
 
-// Folds one more unit, of four dimensions, into the sums of its super-chunk.
-static __device__ __forceinline__ void packed16_merge_unit(float & m, float & l, float (&acc)[4], const float4 part, const float2 ml) {
+// Folds one more unit, of four dimensions `quads` times, into the sums of its super-chunk.
+template <int quads>
+static __device__ __forceinline__ void packed16_merge_unit(float & m, float & l, float (&acc)[4*quads], const float4 (&part)[quads], const float2 ml) {
     float a, b;
     packed16_merge_factors(m, ml.x, a, b);
-    const float x[4] = {part.x, part.y, part.z, part.w};
     l = packed16_merge_add(l, a, ml.y, b);
 #pragma unroll
-    for (int d = 0; d < 4; ++d) {
-        acc[d] = packed16_merge_add(acc[d], a, x[d], b);
+    for (int i = 0; i < quads; ++i) {
+        acc[4*i + 0] = packed16_merge_add(acc[4*i + 0], a, part[i].x, b);
+        acc[4*i + 1] = packed16_merge_add(acc[4*i + 1], a, part[i].y, b);
+        acc[4*i + 2] = packed16_merge_add(acc[4*i + 2], a, part[i].z, b);
+        acc[4*i + 3] = packed16_merge_add(acc[4*i + 3], a, part[i].w, b);
     }
 }
 
@@ -100,24 +120,32 @@ static __device__ __forceinline__ float packed16_merge_result(const float acc, c
     return __fadd_rn(__fmul_rn(acc, scale), 0.0f); // no negative zeros
 }
 
-// Merges dimensions d0 .. d0 + PACKED16_MERGE_DIMS-1 of one column with all `threads` threads of the block.
-template <int D, int threads, int ahead>
+// Merges packed16_merge_dims(quads) dimensions of one column, from d0 on, with all `threads` threads of the block. ready() is called
+// before the first load.
+template <int D, int threads, int ahead, int quads, typename Ready>
 static __device__ __forceinline__ void packed16_merge_column(
-        packed16_merge_smem & smem, const float * parts, const float2 * meta, const float * sink, float * dst,
-        const int d0, const int n_units, const int n_cols, const int per_super) {
-    static_assert(threads % PACKED16_MERGE_LANES == 0 && threads >= PACKED16_MERGE_DIMS, "packed16: too few threads to merge");
+        packed16_merge_smem<quads> & smem, const float * parts, const float2 * meta, const float * sink, float * dst,
+        const int d0, const int n_units, const int n_cols, const int units_log2, const Ready ready) {
+    constexpr int dims = packed16_merge_dims(quads);
     constexpr int step = threads/PACKED16_MERGE_LANES; // groups at a time
-    const int tid  = threadIdx.x;
-    const int lane = tid % PACKED16_MERGE_LANES;
-    const int most = ((n_units + per_super - 1)/per_super + PACKED16_MERGE_GROUPS - 1)/PACKED16_MERGE_GROUPS*per_super; // units of a group
+    constexpr bool branch = ahead > 2; // in a decode block it took more registers than there were
+    static_assert(threads % PACKED16_MERGE_LANES == 0 && threads >= dims, "packed16: too few threads to merge");
+    const int tid    = threadIdx.x;
+    const int lane   = (unsigned int) tid % PACKED16_MERGE_LANES;
+    const int first  = (unsigned int) tid / PACKED16_MERGE_LANES; // group
+    const int supers = (n_units + (1 << units_log2) - 1) >> units_log2;
+    const int most   = (supers + PACKED16_MERGE_GROUPS - 1)/PACKED16_MERGE_GROUPS << units_log2; // units of a group
 
     parts += d0 + 4*lane;
-    packed16_merge_units<ahead> units;
-    units.template load<D>(parts, meta, 0, tid/PACKED16_MERGE_LANES, per_super, n_units, n_cols);
+    packed16_merge_units<ahead, quads> units;
+    units.place(0, first, units_log2, n_units, n_cols);
+    ready();
+    units.template load<D>(parts, meta);
 
     float top = PACKED16_MAX_FLOOR;
+#pragma unroll 1
     for (int u = tid; u < n_units; u += threads) {
-        top = fmaxf(top, meta[(int64_t) u*n_cols].x);
+        top = fmaxf(top, meta[(uint32_t) u*n_cols].x);
     }
     top = warp_reduce_max(top);
     if (tid % WARP_SIZE == 0) {
@@ -131,41 +159,51 @@ static __device__ __forceinline__ void packed16_merge_column(
     }
 
 #pragma unroll 1
-    for (int group = tid/PACKED16_MERGE_LANES; group < PACKED16_MERGE_GROUPS; group += step) {
+    for (int group = first; group < PACKED16_MERGE_GROUPS; group += step) {
         float m   = PACKED16_MAX_FLOOR; // of the super-chunk so far
         float l   = 0.0f;
         float sum = 0.0f;               // of the super-chunks that are complete: their l
-        float acc[4] = {};
-        float tot[4] = {};
+        float acc[4*quads] = {};
+        float tot[4*quads] = {};
 #pragma unroll 1
         for (int i0 = 0; i0 < most; i0 += ahead) {
             if (i0 > 0 || group >= step) {
-                units.template load<D>(parts, meta, i0, group, per_super, n_units, n_cols);
+                units.place(i0, group, units_log2, n_units, n_cols);
+                units.template load<D>(parts, meta);
             }
 #pragma unroll
             for (int i = 0; i < ahead; ++i) {
-                packed16_merge_unit(m, l, acc, units.part[i], units.ml[i]);
-                if (((i0 + i + 1) & (per_super - 1)) == 0 && i0 + i < most) {
+                const bool dead = units.unit(i0 + i, group, units_log2) >= n_units; // changes nothing
+                if (dead && !branch) {
+                    units.clear(i);
+                }
+                if (!dead || !branch) {
+                    packed16_merge_unit(m, l, acc, units.part[i], units.ml[i]);
+                }
+                if (((i0 + i + 1) & ((1 << units_log2) - 1)) == 0 && i0 + i < most) {
                     const float w = packed16_exp2(m - top);
                     sum = fmaf(l, w, sum);
                     m   = PACKED16_MAX_FLOOR;
                     l   = 0.0f;
 #pragma unroll
-                    for (int d = 0; d < 4; ++d) {
+                    for (int d = 0; d < 4*quads; ++d) {
                         tot[d] = fmaf(acc[d], w, tot[d]);
                         acc[d] = 0.0f;
                     }
                 }
             }
         }
-        *(float4 *) &smem.acc[group][4*lane] = make_float4(tot[0], tot[1], tot[2], tot[3]);
+#pragma unroll
+        for (int x = 0; x < quads; ++x) {
+            *(float4 *) &smem.acc[group][4*(x*PACKED16_MERGE_LANES + lane)] = make_float4(tot[4*x + 0], tot[4*x + 1], tot[4*x + 2], tot[4*x + 3]);
+        }
         if (lane == 0) {
             smem.l[group] = sum;
         }
     }
     __syncthreads();
 
-    if (tid < PACKED16_MERGE_DIMS) {
+    if (tid < dims) {
         float acc = smem.acc[0][tid];
         float l   = smem.l[0];
 #pragma unroll
@@ -180,7 +218,7 @@ static __device__ __forceinline__ void packed16_merge_column(
 // What a decode block does that has all cells of its columns col0 .. col0 + n-1: merges its own partial results.
 template <int D, int threads>
 static __device__ __forceinline__ void packed16_merge_own(
-        packed16_merge_smem & smem, const float * parts, const float2 * meta, const float * sinks, float * dst,
+        packed16_merge_smem<1> & smem, const float * parts, const float2 * meta, const float * sinks, float * dst,
         const packed16_args & args, const int seq, const int kv, const int col0, const int n) {
 #pragma unroll 1
     for (int col = col0; col < col0 + n; ++col) {
@@ -188,36 +226,36 @@ static __device__ __forceinline__ void packed16_merge_own(
         const int     head = kv*args.gqa + col % args.gqa;
         const int64_t row  = packed16_parts_row(args, seq, kv) + col;
 #pragma unroll 1
-        for (int d0 = 0; d0 < D; d0 += PACKED16_MERGE_DIMS) {
+        for (int d0 = 0; d0 < D; d0 += packed16_merge_dims(1)) {
             __syncthreads(); // what this block wrote is visible to all of it, and the shared memory is free
             packed16_merge_column<D, threads, 2>(smem, parts + row*D, meta + row, sinks ? sinks + head : nullptr,
                 dst + (((int64_t) seq*args.nq + q)*args.n_head + head)*D, d0,
-                args.n_units, args.nq*args.gqa, PACKED16_SUPER_CHUNK/PACKED16_CHUNK/args.unit_chunks);
+                args.n_units, args.nq*args.gqa, packed16_units_log2(args), []() {});
         }
     }
 }
 
 #define PACKED16_MERGE_THREADS (PACKED16_MERGE_GROUPS*PACKED16_MERGE_LANES)
 
-// Launch: grid (nq*gqa * D/64, n_head_kv, n_seq), block PACKED16_MERGE_THREADS.
+// Launch: grid (nq*gqa * D/packed16_merge_dims(quads), n_head_kv, n_seq), block PACKED16_MERGE_THREADS.
 // dst: f32 [seq][q][head][D]; sinks: n_head floats or null.
-template <int D>
+template <int D, int quads>
 static __global__ void __launch_bounds__(PACKED16_MERGE_THREADS) packed16_merge(
         const float * parts, const float2 * meta, const float * sinks, float * dst, const packed16_args args) {
-    __shared__ packed16_merge_smem smem;
+    __shared__ packed16_merge_smem<quads> smem;
 
     packed16_dependencies_trigger();
-    packed16_dependencies_wait();
 
-    const int     col    = blockIdx.x / (D/PACKED16_MERGE_DIMS);
-    const int     d0     = blockIdx.x % (D/PACKED16_MERGE_DIMS)*PACKED16_MERGE_DIMS;
-    const int     kv     = blockIdx.y;
-    const int     seq    = blockIdx.z;
-    const int     q      = col / args.gqa;
-    const int     head   = kv*args.gqa + col % args.gqa;
-    const int64_t row    = packed16_parts_row(args, seq, kv) + col;
+    constexpr int dims = packed16_merge_dims(quads);
+    const int     col  = blockIdx.x / (D/dims);
+    const int     d0   = blockIdx.x % (D/dims)*dims;
+    const int     kv   = blockIdx.y;
+    const int     seq  = blockIdx.z;
+    const int     q    = col / args.gqa;
+    const int     head = kv*args.gqa + col % args.gqa;
+    const int64_t row  = packed16_parts_row(args, seq, kv) + col;
 
     packed16_merge_column<D, PACKED16_MERGE_THREADS, PACKED16_MERGE_AHEAD>(smem, parts + row*D, meta + row, sinks ? sinks + head : nullptr,
-        dst + (((int64_t) seq*args.nq + q)*args.n_head + head)*D, d0, args.n_units, args.nq*args.gqa,
-        PACKED16_SUPER_CHUNK/PACKED16_CHUNK/args.unit_chunks);
+        dst + (((int64_t) seq*args.nq + q)*args.n_head + head)*D, d0, args.n_units, args.nq*args.gqa, packed16_units_log2(args),
+        []() { packed16_dependencies_wait(); });
 }

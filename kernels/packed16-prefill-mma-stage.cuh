@@ -39,6 +39,9 @@ struct packed16_prefill_source {
     int          nbk1, nbs1, nbv1;
     int          nk;
     bool         v_aligned; // V rows begin on whole pieces
+
+    // Bytes to cell `cell`; past the last one to that. Neither is negative, and a product of 32 bits each is one operation.
+    __device__ __forceinline__ uint64_t row(const int cell, const int nb1) const { return (uint64_t) (uint32_t) min(cell, nk - 1)*(uint32_t) nb1; }
 };
 
 // The threads that share a cell of a tile, and the cell of a thread.
@@ -66,7 +69,7 @@ template <int D, typename V_t, int n_warps>
 static __device__ __forceinline__ void packed16_copy_k(
         packed16_prefill_mma_smem<D, V_t, n_warps> & smem, const packed16_prefill_source & from, const int buf, const int k0, const int tid) {
     const packed16_cell_threads<D, n_warps> my(tid);
-    packed16_copy_row<D, 16, my.of_cell>(smem.k[buf][my.cell], from.k + (int64_t) min(k0 + my.cell, from.nk - 1)*from.nbk1, my.part);
+    packed16_copy_row<D, 16, my.of_cell>(smem.k[buf][my.cell], from.k + from.row(k0 + my.cell, from.nbk1), my.part);
 }
 
 // The same for what is converted on the way: K scales, and V of a quantised type.
@@ -74,14 +77,13 @@ template <int D, typename V_t, int n_warps>
 static __device__ __forceinline__ void packed16_copy_raw(
         packed16_prefill_mma_smem<D, V_t, n_warps> & smem, const packed16_prefill_source & from, const int buf, const int k0, const int tid) {
     const packed16_cell_threads<D, n_warps> my(tid);
-    const int cell = min(k0 + my.cell, from.nk - 1);
     if (my.part == 0) {
-        packed16_copy_async<D/16>(&smem.ks_raw[buf][my.cell*(D/16)], from.ks + (int64_t) cell*from.nbs1);
+        packed16_copy_async<D/16>(&smem.ks_raw[buf][my.cell*(D/16)], from.ks + from.row(k0 + my.cell, from.nbs1));
     }
     if constexpr (packed16_v_staging<V_t>::raw) {
         constexpr int row = V_t::row_bytes(D);
         char *        to  = &smem.v_raw[buf][my.cell*row];
-        const char *  src = from.v + (int64_t) cell*from.nbv1;
+        const char *  src = from.v + from.row(k0 + my.cell, from.nbv1);
         if (from.v_aligned) {
             packed16_copy_row<row, packed16_v_piece<D, V_t>(), my.of_cell>(to, src, my.part);
         } else {
@@ -100,7 +102,7 @@ static __device__ __forceinline__ void packed16_copy_v(
 #if PACKED16_MMA_ASYNC
     if constexpr (!packed16_v_staging<V_t>::raw) {
         const packed16_cell_threads<D, n_warps> my(tid);
-        packed16_copy_row<2*D, 16, my.of_cell>((char *) smem.v[buf].v[my.cell], from.v + (int64_t) min(k0 + my.cell, from.nk - 1)*from.nbv1, my.part);
+        packed16_copy_row<2*D, 16, my.of_cell>((char *) smem.v[buf].v[my.cell], from.v + from.row(k0 + my.cell, from.nbv1), my.part);
     }
 #endif // PACKED16_MMA_ASYNC
     GGML_UNUSED_VARS(smem, from, buf, k0, tid);
@@ -113,17 +115,22 @@ static __device__ __forceinline__ void packed16_check_v(
 #if PACKED16_MMA_ASYNC
     if constexpr (!packed16_v_staging<V_t>::raw) {
         const packed16_cell_threads<D, n_warps> my(tid);
+        uint4 *  row  = (uint4 *) smem.v[buf].v[my.cell];
+        uint32_t most = 0;
 #pragma unroll
         for (int i = my.part; i < D/8; i += my.of_cell) {
-            uint4 * at = (uint4 *) smem.v[buf].v[my.cell] + i;
-            packed16_v_f16 raw;
-            raw.q = *at;
-            uint2 w[2];
-            if (packed16_v_halves(raw, w)) {
+            const uint4 q = row[i];
+            most = packed16_larger_halves(most, packed16_larger_halves(packed16_larger_halves(q.x, q.y), packed16_larger_halves(q.z, q.w)));
+        }
+        if (packed16_bad_halves(most)) {
+#pragma unroll 1
+            for (int i = my.part; i < D/8; i += my.of_cell) {
+                uint4 q = row[i];
+                uint2 w[2] = {make_uint2(q.x, q.y), make_uint2(q.z, q.w)};
                 packed16_zero_bad(w);
-                *at = make_uint4(w[0].x, w[0].y, w[1].x, w[1].y);
-                atomicOr(&smem.bad[slot][my.cell/32], 1u << my.cell%32);
+                row[i] = make_uint4(w[0].x, w[0].y, w[1].x, w[1].y);
             }
+            atomicOr(&smem.bad[slot][my.cell/32], 1u << my.cell%32);
         }
     }
 #endif // PACKED16_MMA_ASYNC
@@ -139,7 +146,7 @@ static __device__ __forceinline__ void packed16_convert(
     {
         const int r  = (unsigned int) tid % tile::bn; // a warp reads a row per lane, and writes neighbouring words
         const int at = r/PACKED16_MMA_M*PACKED16_MMA_M + packed16_mma_c<float>::place(r % PACKED16_MMA_M);
-        const char * row = PACKED16_MMA_ASYNC ? &smem.ks_raw[buf][r*(D/16)] : from.ks + (int64_t) min(k0 + r, from.nk - 1)*from.nbs1;
+        const char * row = PACKED16_MMA_ASYNC ? &smem.ks_raw[buf][r*(D/16)] : from.ks + from.row(k0 + r, from.nbs1);
 #pragma unroll
         for (int b = (unsigned int) tid / tile::bn; b < D/64; b += tile::threads/tile::bn) { // two scales
             const uint32_t s = ((const uint32_t *) row)[b];
@@ -159,7 +166,7 @@ static __device__ __forceinline__ void packed16_convert(
                 if constexpr (packed16_v_staging<V_t>::raw) {
                     raw.load(&smem.v_raw[buf][(2*pair + r)*V_t::row_bytes(D)], l);
                 } else {
-                    raw.load(from.v + (int64_t) min(k0 + 2*pair + r, from.nk - 1)*from.nbv1, l);
+                    raw.load(from.v + from.row(k0 + 2*pair + r, from.nbv1), l);
                 }
                 bad = packed16_v_halves(raw, w[r]) || bad;
             }

@@ -22,11 +22,11 @@ using packed16_prefill_s = packed16_mma_c<float>[packed16_prefill_tile<D, n_warp
 template <int D, int n_warps>
 using packed16_prefill_o = packed16_mma_c<float>[D/PACKED16_MMA_M][packed16_prefill_tile<D, n_warps>::nt];
 
-// s[m][n] = from + logits of cells 16*m .. of K tile `buf` against the columns of this warp.
+// s[m][n] = from + logits of cells first + 16*m .. of K tile `buf` against the columns of this warp.
 template <int D, typename V_t, int n_warps>
 static __device__ __forceinline__ void packed16_prefill_logits(
         packed16_prefill_s<D, n_warps> & s, const float (&from)[packed16_prefill_tile<D, n_warps>::nt][packed16_mma_c<float>::n_cols],
-        const packed16_prefill_mma_smem<D, V_t, n_warps> & smem, const int buf,
+        const packed16_prefill_mma_smem<D, V_t, n_warps> & smem, const int buf, const int first,
         const int * __restrict__ Q, const float * __restrict__ Q_scales, const int warp_col, const int lane) {
     using tile = packed16_prefill_tile<D, n_warps>;
     using c_t  = packed16_mma_c<float>;
@@ -68,9 +68,9 @@ static __device__ __forceinline__ void packed16_prefill_logits(
 #pragma unroll
         for (int m = 0; m < tile::mt; ++m) {
             packed16_mma_a k;
-            packed16_mma_load(k, &smem.k[buf][m*PACKED16_MMA_M][32*b], D + 16, lane);
+            packed16_mma_load(k, &smem.k[buf][first + m*PACKED16_MMA_M][32*b], D + 16, lane);
             float ks[c_t::n_rows];
-            const float * at = &smem.ks[buf][b][m*PACKED16_MMA_M + c_t::first(lane)];
+            const float * at = &smem.ks[buf][b][first + m*PACKED16_MMA_M + c_t::first(lane)];
             if constexpr (c_t::n_rows == 2) {
                 const float2 x = *(const float2 *) at;
                 ks[0] = x.x;

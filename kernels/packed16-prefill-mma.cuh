@@ -210,130 +210,133 @@ static __global__ void PACKED16_LAUNCH_BOUNDS(n_warps*WARP_SIZE, D == 128 ? PACK
                 continue;
             }
 
-            packed16_prefill_s<D, n_warps> s;
-            packed16_prefill_logits<D, V_t, n_warps>(s, neg, smem, mine, Q, Q_scales, warp_col, lane);
+#pragma unroll 1
+            for (int first = 0; first < tile::bn; first += tile::step) {
+                packed16_prefill_s<D, n_warps> s;
+                packed16_prefill_logits<D, V_t, n_warps>(s, neg, smem, mine, first, Q, Q_scales, warp_col, lane);
 
-            if (kind == PACKED16_TILE_MIXED) {
+                if (kind == PACKED16_TILE_MIXED) {
 #pragma unroll
-                for (int n = 0; n < tile::nt; ++n) {
+                    for (int n = 0; n < tile::nt; ++n) {
 #pragma unroll
-                    for (int j = 0; j < c_t::n_cols; ++j) {
-                        const int    col = min(col0 + warp_col + n*PACKED16_MMA_N + c_t::col(j, lane), n_cols - 1);
-                        const char * row = mask ? mask + (int64_t) (col/args.gqa)*args.nbm1 : nullptr;
+                        for (int j = 0; j < c_t::n_cols; ++j) {
+                            const int    col = min(col0 + warp_col + n*PACKED16_MMA_N + c_t::col(j, lane), n_cols - 1);
+                            const char * row = mask ? mask + (int64_t) (col/args.gqa)*args.nbm1 : nullptr;
 #pragma unroll
-                        for (int mi = 0; mi < tile::mt; ++mi) {
+                            for (int mi = 0; mi < tile::mt; ++mi) {
 #pragma unroll
-                            for (int r = j; r < c_t::n; r += c_t::n_cols) {
-                                const int k = k0 + mi*PACKED16_MMA_M + c_t::row(r, lane);
-                                uint32_t bits = PACKED16_MASK_DEAD;
-                                if (k < args.nk) {
-                                    bits = row ? ((const uint16_t *) row)[k] : 0;
+                                for (int r = j; r < c_t::n; r += c_t::n_cols) {
+                                    const int k = k0 + first + mi*PACKED16_MMA_M + c_t::row(r, lane);
+                                    uint32_t bits = PACKED16_MASK_DEAD;
+                                    if (k < args.nk) {
+                                        bits = row ? ((const uint16_t *) row)[k] : 0;
+                                    }
+                                    float & x = s[mi][n].x[r];
+                                    x = bits == PACKED16_MASK_DEAD ? PACKED16_LOGIT_DEAD : fmaf(packed16_half_bits(bits), 1.44269504f, x);
                                 }
-                                float & x = s[mi][n].x[r];
-                                x = bits == PACKED16_MASK_DEAD ? PACKED16_LOGIT_DEAD : fmaf(packed16_half_bits(bits), 1.44269504f, x);
                             }
                         }
                     }
                 }
-            }
 
-            float top[tile::nt][c_t::n_cols];
-            bool  grown = false;
-#pragma unroll
-            for (int n = 0; n < tile::nt; ++n) {
-#pragma unroll
-                for (int j = 0; j < c_t::n_cols; ++j) {
-                    top[n][j] = s[0][n].x[j];
-#pragma unroll
-                    for (int mi = 0; mi < tile::mt; ++mi) {
-#pragma unroll
-                        for (int r = j; r < c_t::n; r += c_t::n_cols) {
-                            top[n][j] = fmaxf(top[n][j], s[mi][n].x[r]);
-                        }
-                    }
-                    grown = grown || fresh[n][j] || top[n][j] > PACKED16_MMA_WEIGHT_LOG2 + PACKED16_MMA_GROWTH_LOG2;
-                }
-            }
-            if (__any_sync(0xFFFFFFFF, grown)) { // a column has a new reference
-                float a[tile::nt][c_t::n_cols];
+                float top[tile::nt][c_t::n_cols];
+                bool  grown = false;
 #pragma unroll
                 for (int n = 0; n < tile::nt; ++n) {
 #pragma unroll
                     for (int j = 0; j < c_t::n_cols; ++j) {
-                        const float most = packed16_mma_over_rows(top[n][j], [](const float x, const float y) { return fmaxf(x, y); });
-                        // up to the largest logit, down to it only from the reference that a column begins with
-                        const bool  seen = most > 0.5f*PACKED16_LOGIT_DEAD;
-                        const float by   = !seen ? 0.0f : fresh[n][j] ? most - PACKED16_MMA_WEIGHT_LOG2 : fmaxf(most - PACKED16_MMA_WEIGHT_LOG2, 0.0f);
-                        a[n][j]     = packed16_exp2(-by);
-                        a[n][j]     = fresh[n][j] ? 0.0f : a[n][j];
-                        fresh[n][j] = fresh[n][j] && !seen;
-                        neg[n][j]  -= by;
-                        l[n][j]    *= a[n][j];
+                        top[n][j] = s[0][n].x[j];
 #pragma unroll
                         for (int mi = 0; mi < tile::mt; ++mi) {
 #pragma unroll
                             for (int r = j; r < c_t::n; r += c_t::n_cols) {
-                                s[mi][n].x[r] -= by;
+                                top[n][j] = fmaxf(top[n][j], s[mi][n].x[r]);
+                            }
+                        }
+                        grown = grown || fresh[n][j] || top[n][j] > PACKED16_MMA_WEIGHT_LOG2 + PACKED16_MMA_GROWTH_LOG2;
+                    }
+                }
+                if (__any_sync(0xFFFFFFFF, grown)) { // a column has a new reference
+                    float a[tile::nt][c_t::n_cols];
+#pragma unroll
+                    for (int n = 0; n < tile::nt; ++n) {
+#pragma unroll
+                        for (int j = 0; j < c_t::n_cols; ++j) {
+                            const float most = packed16_mma_over_rows(top[n][j], [](const float x, const float y) { return fmaxf(x, y); });
+                            // up to the largest logit, down to it only from the reference that a column begins with
+                            const bool  seen = most > 0.5f*PACKED16_LOGIT_DEAD;
+                            const float by   = !seen ? 0.0f : fresh[n][j] ? most - PACKED16_MMA_WEIGHT_LOG2 : fmaxf(most - PACKED16_MMA_WEIGHT_LOG2, 0.0f);
+                            a[n][j]     = packed16_exp2(-by);
+                            a[n][j]     = fresh[n][j] ? 0.0f : a[n][j];
+                            fresh[n][j] = fresh[n][j] && !seen;
+                            neg[n][j]  -= by;
+                            l[n][j]    *= a[n][j];
+#pragma unroll
+                            for (int mi = 0; mi < tile::mt; ++mi) {
+#pragma unroll
+                                for (int r = j; r < c_t::n; r += c_t::n_cols) {
+                                    s[mi][n].x[r] -= by;
+                                }
+                            }
+                        }
+                    }
+#pragma unroll
+                    for (int d = 0; d < D/PACKED16_MMA_M; ++d) {
+#pragma unroll
+                        for (int n = 0; n < tile::nt; ++n) {
+#pragma unroll
+                            for (int r = 0; r < c_t::n; ++r) {
+                                o[d][n].x[r] *= a[n][r % c_t::n_cols];
                             }
                         }
                     }
                 }
 #pragma unroll
-                for (int d = 0; d < D/PACKED16_MMA_M; ++d) {
-#pragma unroll
-                    for (int n = 0; n < tile::nt; ++n) {
-#pragma unroll
-                        for (int r = 0; r < c_t::n; ++r) {
-                            o[d][n].x[r] *= a[n][r % c_t::n_cols];
-                        }
-                    }
-                }
-            }
-#pragma unroll
-            for (int n = 0; n < tile::nt; ++n) {
-#pragma unroll
-                for (int j = 0; j < c_t::n_cols; ++j) {
-                    float sum = 0.0f;
-#pragma unroll
-                    for (int mi = 0; mi < tile::mt; ++mi) {
-#pragma unroll
-                        for (int r = j; r < c_t::n; r += c_t::n_cols) {
-                            s[mi][n].x[r] = packed16_exp2(s[mi][n].x[r]);
-                            sum += s[mi][n].x[r];
-                        }
-                    }
-                    l[n][j] += sum;
-                }
-            }
-
-#pragma unroll
-            for (int mi = 0; mi < tile::mt; ++mi) {
-                packed16_mma_b p[tile::nt];
-#pragma unroll
                 for (int n = 0; n < tile::nt; ++n) {
-                    packed16_mma_weights(p[n], s[mi][n], lane);
-                }
 #pragma unroll
-                for (int d = 0; d < D/PACKED16_MMA_M; ++d) {
-                    packed16_mma_a v;
-                    smem.v[mine].load(v, d*PACKED16_MMA_M, mi*PACKED16_MMA_M, lane);
+                    for (int j = 0; j < c_t::n_cols; ++j) {
+                        float sum = 0.0f;
 #pragma unroll
-                    for (int n = 0; n < tile::nt; ++n) {
-                        packed16_mma_f16(o[d][n], v, p[n], lane);
+                        for (int mi = 0; mi < tile::mt; ++mi) {
+#pragma unroll
+                            for (int r = j; r < c_t::n; r += c_t::n_cols) {
+                                s[mi][n].x[r] = packed16_exp2(s[mi][n].x[r]);
+                                sum += s[mi][n].x[r];
+                            }
+                        }
+                        l[n][j] += sum;
                     }
                 }
-            }
 
-            unsigned int any_bad = 0;
-#pragma unroll
-            for (int i = 0; i < tile::bn/32; ++i) {
-                any_bad |= smem.bad[bad][i];
-            }
-            if (any_bad) { // rare: cells with values that f16 does not hold
 #pragma unroll
                 for (int mi = 0; mi < tile::mt; ++mi) {
-                    packed16_prefill_add_bad<D, V_t, n_warps>(o, s[mi], smem.bad[bad][mi/2] >> mi%2*16 & 0xFFFF,
-                        from, k0 + mi*PACKED16_MMA_M, lane);
+                    packed16_mma_b p[tile::nt];
+#pragma unroll
+                    for (int n = 0; n < tile::nt; ++n) {
+                        packed16_mma_weights(p[n], s[mi][n], lane);
+                    }
+#pragma unroll
+                    for (int d = 0; d < D/PACKED16_MMA_M; ++d) {
+                        packed16_mma_a v;
+                        smem.v[mine].load(v, d*PACKED16_MMA_M, first + mi*PACKED16_MMA_M, lane);
+#pragma unroll
+                        for (int n = 0; n < tile::nt; ++n) {
+                            packed16_mma_f16(o[d][n], v, p[n], lane);
+                        }
+                    }
+                }
+
+                unsigned int any_bad = 0;
+#pragma unroll
+                for (int i = 0; i < tile::bn/32; ++i) {
+                    any_bad |= smem.bad[bad][i];
+                }
+                if (any_bad) { // rare: cells with values that f16 does not hold
+#pragma unroll
+                    for (int mi = 0; mi < tile::mt; ++mi) {
+                        packed16_prefill_add_bad<D, V_t, n_warps>(o, s[mi], smem.bad[bad][(first + mi*PACKED16_MMA_M)/32] >> (first + mi*PACKED16_MMA_M)%32 & 0xFFFF,
+                            from, k0 + first + mi*PACKED16_MMA_M, lane);
+                    }
                 }
             }
 #if PACKED16_MMA_ASYNC

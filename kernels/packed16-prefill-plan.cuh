@@ -35,9 +35,10 @@ struct packed16_prefill_tile {
     static constexpr int warp_cols = D < 256 && PACKED16_MMA_ASYNC ? 32 : 16;
     static constexpr int nt        = warp_cols/PACKED16_MMA_N; // N tiles of a warp
     static constexpr int cols      = n_warps*warp_cols;        // (query, head) pairs of a block
-    // Cells. At D=128 the logits of 64 would spill.
-    static constexpr int bn        = PACKED16_MMA_ASYNC && n_warps == 8 && D != 128 ? 64 : 32;
-    static constexpr int mt        = bn/PACKED16_MMA_M;        // M tiles of cells
+    static constexpr int bn        = PACKED16_MMA_ASYNC && n_warps == 8 ? 64 : 32; // cells
+    // Cells whose logits a warp has at once. At D=128 those of 64 would spill.
+    static constexpr int step      = D == 128 ? 32 : bn;
+    static constexpr int mt        = step/PACKED16_MMA_M;      // M tiles of them
     static constexpr int bufs      = PACKED16_MMA_ASYNC ? 2 : 1;
     // The most blocks of a multiprocessor whose results there is scratch for; fewer may fit.
     static constexpr int resident  = (PACKED16_MMA_ASYNC ? 1 : D == 256 ? 2 : 4)*(8/n_warps);

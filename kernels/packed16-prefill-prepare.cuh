@@ -3,32 +3,87 @@
 // What a prefill call does before attention, in one launch: Q is quantised (packed16-q.cuh) and the tiles of the mask are
 // classified (packed16-mask.cuh). Neither reads what the other writes.
 //
-//     block    0 .. n_q - 1    8 rows of Q each, one per warp
-//              n_q ..          one tile of the mask each
+//     block    0 .. n_q - 1    32 rows of Q each, four neighbouring ones per warp
+//              n_q ..          8 tiles of the mask each, one per warp
 
 #include "packed16-mask.cuh"
 #include "packed16-q.cuh"
 
-#define PACKED16_PREPARE_ROWS (PACKED16_MASK_THREADS/WARP_SIZE)
+#define PACKED16_PREPARE_WARPS    8
+#define PACKED16_PREPARE_WARP_ROWS 4
+#define PACKED16_PREPARE_ROWS     (PACKED16_PREPARE_WARPS*PACKED16_PREPARE_WARP_ROWS)
 
-// Launch: grid (ceil(n_rows / PACKED16_PREPARE_ROWS) + tiles.n_x*tiles.n_y*n_mask3), block PACKED16_MASK_THREADS. n_rows = n_seq*n_head*nq.
+// Rows of Q and tiles of the mask that the blocks take, rows first.
+static __host__ __device__ __forceinline__ int packed16_prepare_row_blocks(const int n_rows) {
+    return (n_rows + PACKED16_PREPARE_ROWS - 1)/PACKED16_PREPARE_ROWS;
+}
+static inline unsigned int packed16_prepare_blocks(const int n_rows, const packed16_mask_tiles & tiles, const packed16_args & args) {
+    const int64_t n_tiles = (int64_t) tiles.n_x*tiles.n_y*args.n_mask3;
+    return (unsigned int) (packed16_prepare_row_blocks(n_rows) + (n_tiles + PACKED16_PREPARE_WARPS - 1)/PACKED16_PREPARE_WARPS);
+}
+
+// Quantises rows row0 .. of the n_rows = n_seq*n_head*nq, PACKED16_PREPARE_WARP_ROWS at most, with one warp: row by row, then head by head.
+template <int D>
+static __device__ __forceinline__ void packed16_prepare_rows(
+        const packed16_q_view & view, int * __restrict__ q_payload, float * __restrict__ q_scales, const int row0, const int n_rows,
+        const int stride_g, const int stride_q, const packed16_args & args, const int lane) {
+    constexpr int most = PACKED16_PREPARE_WARP_ROWS;
+
+    int q     = row0 % args.nq;
+    int head  = row0 / args.nq % args.n_head;
+    int seq   = row0 / args.nq / args.n_head;
+    int g     = head % args.gqa;
+    int first = seq*args.n_head + head - g; // query head of the KV head
+
+    float   x[most][D/32];
+    int64_t out[most];
+#pragma unroll
+    for (int i = 0; i < most; ++i) {
+        if (row0 + i < n_rows) { // the whole warp
+            packed16_load_q<D>(x[i], view.q + q*view.nbq1 + head*view.nbq2 + seq*view.nbq3, lane);
+        }
+        out[i] = (int64_t) first*args.nq + g*stride_g + q*stride_q;
+        if (++q == args.nq) {
+            q = 0;
+            if (++g == args.gqa) {
+                g      = 0;
+                first += args.gqa;
+            }
+            if (++head == args.n_head) {
+                head = 0;
+                ++seq;
+            }
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < most; ++i) {
+        if (row0 + i < n_rows) {
+            packed16_quantize_q_row<D>(x[i], (int8_t *) q_payload + out[i]*D, q_scales + out[i]*(D/32), lane, view.scale_log2);
+        }
+    }
+}
+
+// Launch: grid packed16_prepare_blocks, block PACKED16_PREPARE_WARPS*32. n_rows = n_seq*n_head*nq.
 // stride_g, stride_q: where (g, q) of a KV head lands.
 template <int D>
-static __global__ void __launch_bounds__(PACKED16_MASK_THREADS) packed16_prepare(
+static __global__ void __launch_bounds__(PACKED16_PREPARE_WARPS*WARP_SIZE) packed16_prepare(
         const packed16_q_view view, int * __restrict__ q_payload, float * __restrict__ q_scales, const int n_rows,
         const int stride_g, const int stride_q, const packed16_mask_tiles tiles, const packed16_args args) {
-    __shared__ packed16_mask_smem smem;
-
     packed16_dependencies_trigger();
 
-    const int n_q = (n_rows + PACKED16_PREPARE_ROWS - 1)/PACKED16_PREPARE_ROWS;
+    const int lane = threadIdx.x % WARP_SIZE;
+    const int warp = packed16_uniform(threadIdx.x / WARP_SIZE);
+    const int n_q  = packed16_prepare_row_blocks(n_rows);
     if ((int) blockIdx.x < n_q) {
-        const int row = blockIdx.x*PACKED16_PREPARE_ROWS + threadIdx.x/WARP_SIZE;
-        if (row < n_rows) { // a whole warp
-            packed16_quantize_q_of<D>(view, q_payload, q_scales, row, args.nq, args.n_head, args.gqa, stride_g, stride_q, threadIdx.x % WARP_SIZE);
+        const int row = blockIdx.x*PACKED16_PREPARE_ROWS + warp*PACKED16_PREPARE_WARP_ROWS;
+        if (row < n_rows) {
+            packed16_prepare_rows<D>(view, q_payload, q_scales, row, n_rows, stride_g, stride_q, args, lane);
         }
         return;
     }
-    const unsigned int tile = blockIdx.x - n_q;
-    packed16_classify_tile(smem, tiles, args, tile % tiles.n_x, tile / tiles.n_x % tiles.n_y, tile / tiles.n_x / tiles.n_y);
+    const unsigned int tile = (blockIdx.x - n_q)*PACKED16_PREPARE_WARPS + warp;
+    const unsigned int row  = tile / tiles.n_x;
+    if (row < (unsigned int) tiles.n_y*args.n_mask3) {
+        packed16_classify_tile(tiles, args, tile % tiles.n_x, row % tiles.n_y, row / tiles.n_y, lane);
+    }
 }

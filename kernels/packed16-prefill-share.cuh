@@ -225,62 +225,76 @@ struct packed16_share {
 #endif // PACKED16_MMA_LINE
 };
 
-// Adds up the pieces of the items that were cut, in their order. One warp per column, D/32 dimensions a lane.
-//
-// Launch: grid (ceil(nq*gqa / 4), n_head_kv, n_seq), block (32, 4).
+// Adds up the pieces of the items that were cut, in their order. D/4 threads a column, four dimensions each; at D=256 half as many, twice four.
+#define PACKED16_MERGE_SHARES_THREADS 128
+static constexpr __host__ __device__ int packed16_merge_shares_lanes(const int D) { return D/4 < WARP_SIZE ? D/4 : WARP_SIZE; }
+static constexpr __host__ __device__ int packed16_merge_shares_cols(const int D) { return PACKED16_MERGE_SHARES_THREADS/packed16_merge_shares_lanes(D); }
+
+// Launch: grid (ceil(nq*gqa / packed16_merge_shares_cols(D)), n_head_kv, n_seq), block PACKED16_MERGE_SHARES_THREADS.
 //   n_units 0    a line: ends [seq][columns][kv], the blocks that have the first and the last piece of an item; parts and meta have two
-//                places of `cols` columns per block
+//                places of `cols` columns, a power of two, per block
 //   otherwise    parts [seq][kv][unit][column][D] and meta [seq][kv][unit][column]
 template <int D>
-static __global__ void __launch_bounds__(128) packed16_merge_shares(
+static __global__ void __launch_bounds__(PACKED16_MERGE_SHARES_THREADS) packed16_merge_shares(
         const float * parts, const float2 * meta, const int2 * ends, const float * sinks, float * dst, const int cols, const packed16_args args) {
-    packed16_dependencies_wait();
+    constexpr int lanes = packed16_merge_shares_lanes(D);
+    constexpr int quads = D/4/lanes;
 
     const int n_cols = args.nq*args.gqa;
-    const int col    = blockIdx.x*4 + threadIdx.y;
+    const int col    = blockIdx.x*packed16_merge_shares_cols(D) + threadIdx.x/lanes;
+    const int lane   = threadIdx.x % lanes;
+    const int kv     = blockIdx.y;
+    const int seq    = blockIdx.z;
+    const int q      = (unsigned int) col/(unsigned int) args.gqa;
+    const int head   = kv*args.gqa + col - q*args.gqa;
+    const int shift  = __ffs(cols) - 1;
+    const int n_x    = (n_cols + cols - 1) >> shift;
+    parts += 4*lane;
+
+    packed16_dependencies_wait();
     if (col >= n_cols) {
-        return; // a whole warp
+        return;
     }
-    const int  lane = threadIdx.x;
-    const int  kv   = blockIdx.y;
-    const int  seq  = blockIdx.z;
-    const int  head = kv*args.gqa + col % args.gqa;
-    const int  n_x  = (n_cols + cols - 1)/cols;
-    int2       end  = make_int2(0, args.n_units - 1);
+    int2 end = make_int2(0, args.n_units - 1);
     if (args.n_units == 0) {
-        end = ends[((int64_t) seq*n_x + col/cols)*args.n_head_kv + kv];
+        end = ends[(seq*n_x + (col >> shift))*args.n_head_kv + kv];
         if (end.x == end.y) {
             return; // written already
         }
     }
+    // The row of piece i; the first one of an item has the second place of its block.
     const auto row_of = [=](const int i) {
-        return args.n_units == 0 ? (int64_t) (2*i + (i == end.x))*cols + col % cols : (((int64_t) seq*args.n_head_kv + kv)*args.n_units + i)*n_cols + col;
+        return args.n_units == 0 ? (uint32_t) (2*i + (i == end.x) << shift) + (col & (cols - 1)) :
+            ((uint32_t) (seq*args.n_head_kv + kv)*args.n_units + i)*n_cols + col;
     };
 
     float top = sinks ? packed16_sink_logit(sinks[head]) : PACKED16_MAX_FLOOR;
+#pragma unroll 4
     for (int i = end.x; i <= end.y; ++i) {
         top = fmaxf(top, meta[row_of(i)].x);
     }
     float sum = sinks ? packed16_exp2(packed16_sink_logit(sinks[head]) - top) : 0.0f;
-    float2 acc[D/64] = {};
+    float acc[quads][4] = {};
 #pragma unroll 4
     for (int i = end.x; i <= end.y; ++i) {
-        const int64_t at = row_of(i);
-        const float2  ml = meta[at];
-        const float   w  = packed16_exp2(ml.x - top);
+        const uint32_t at = row_of(i);
+        const float2   ml = meta[at];
+        const float    w  = packed16_exp2(ml.x - top);
         sum = fmaf(ml.y, w, sum);
 #pragma unroll
-        for (int j = 0; j < D/64; ++j) {
-            const float2 x = *(const float2 *) (parts + at*D + 64*j + 2*lane);
-            acc[j].x = fmaf(x.x, w, acc[j].x);
-            acc[j].y = fmaf(x.y, w, acc[j].y);
+        for (int j = 0; j < quads; ++j) {
+            const float4 x = *(const float4 *) (parts + (uint64_t) at*D + j*4*lanes);
+            acc[j][0] = fmaf(x.x, w, acc[j][0]);
+            acc[j][1] = fmaf(x.y, w, acc[j][1]);
+            acc[j][2] = fmaf(x.z, w, acc[j][2]);
+            acc[j][3] = fmaf(x.w, w, acc[j][3]);
         }
     }
     // sum is 0 only when every cell of the column is masked
     const float scale = sum == 0.0f ? 0.0f : __fdiv_rn(1.0f, sum);
-    float *     out   = dst + (((int64_t) seq*args.nq + col/args.gqa)*args.n_head + head)*D;
+    float *     out   = dst + (((int64_t) seq*args.nq + q)*args.n_head + head)*D + 4*lane;
 #pragma unroll
-    for (int i = 0; i < D/64; ++i) {
-        *(float2 *) (out + 64*i + 2*lane) = make_float2(acc[i].x*scale, acc[i].y*scale);
+    for (int j = 0; j < quads; ++j) {
+        *(float4 *) (out + j*4*lanes) = make_float4(acc[j][0]*scale, acc[j][1]*scale, acc[j][2]*scale, acc[j][3]*scale);
     }
 }

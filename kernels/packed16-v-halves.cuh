@@ -70,3 +70,18 @@ static __device__ __forceinline__ bool packed16_zero_bad(uint2 (&w)[2]) {
     const bool d = packed16_zero_bad(w[1].y);
     return a || b || c || d;
 }
+
+// The larger magnitudes of two pairs of halves; what is not finite is the largest.
+static __device__ __forceinline__ uint32_t packed16_larger_halves(const uint32_t a, const uint32_t b) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    return packed16_as_word(__hmax2_nan(__habs2(packed16_as_half2(a)), __habs2(packed16_as_half2(b))));
+#else
+    const uint32_t low  = (a & 0x7FFF) > (b & 0x7FFF) ? a & 0x7FFF : b & 0x7FFF;
+    const uint32_t high = (a & 0x7FFF0000u) > (b & 0x7FFF0000u) ? a & 0x7FFF0000u : b & 0x7FFF0000u;
+    return low | high;
+#endif // defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+}
+// Whether one of two halves may not be finite: an exponent of all ones carries into bit 15 or 31.
+static __device__ __forceinline__ bool packed16_bad_halves(const uint32_t w) {
+    return (((w & 0x7FFF7FFFu) + 0x04000400u) & 0x80008000u) != 0;
+}

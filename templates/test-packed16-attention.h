@@ -5,8 +5,8 @@
 #if __has_include("../ggml/src/ggml-cuda/packed16-config.h")
 #include "../ggml/src/ggml-cuda/packed16-config.h"
 #else // no GPU backend of ours: nothing is unpacked
-#define PACKED16_MAX_DECODE_NQ     8
-#define PACKED16_PREFILL_F16_BELOW 0
+#define PACKED16_MAX_DECODE_NQ        8
+#define PACKED16_PREFILL_F16_BELOW(D) 0
 #endif // __has_include
 
 #include <map>
@@ -50,7 +50,7 @@ struct test_flash_attn_packed16 : public test_case {
 
     // Whether a backend may have this prefill unpacked to f16, for a kernel with f16 sums.
     bool unpacks() const {
-        return type_K == PACKED16 && nb > PACKED16_MAX_DECODE_NQ && kv*hs < PACKED16_PREFILL_F16_BELOW*256;
+        return type_K == PACKED16 && nb > PACKED16_MAX_DECODE_NQ && kv < PACKED16_PREFILL_F16_BELOW(hs);
     }
 
     double max_nmse_err() override {

@@ -3,24 +3,26 @@ package recipe
 // Kernel holds the kernel parameters: compile-time constants of the rendered
 // device code. kernelKeys says what each means and which values it takes.
 type Kernel struct {
-	HeadSizes       []int    `json:"head_sizes"`
-	VTypes          []string `json:"v_types"`
-	KScale          string   `json:"k_scale"`
-	KRotation       bool     `json:"k_rotation"`
-	Chunk           int      `json:"chunk"`
-	SuperChunk      int      `json:"super_chunk"`
-	SplitSize       int      `json:"split_size"`
-	SplitKThreshold int      `json:"splitk_threshold"`
-	DecodeBN        int      `json:"decode_bn"`
-	VSubTile        int      `json:"v_sub_tile"`
-	VerifyMaxNQ     int      `json:"verify_max_nq"`
-	PrefillVariant  string   `json:"prefill_variant"`
-	PrefillF16Below int      `json:"prefill_f16_below"`
-	BM              int      `json:"bm"`
-	BN              int      `json:"bn"`
-	KStaging        string   `json:"k_staging"`
-	GQAGroup        string   `json:"gqa_group"`
-	ScaleOnce       bool     `json:"scale_once"`
+	HeadSizes          []int    `json:"head_sizes"`
+	VTypes             []string `json:"v_types"`
+	KScale             string   `json:"k_scale"`
+	KRotation          bool     `json:"k_rotation"`
+	Chunk              int      `json:"chunk"`
+	SuperChunk         int      `json:"super_chunk"`
+	SplitSize          int      `json:"split_size"`
+	SplitKThreshold    int      `json:"splitk_threshold"`
+	DecodeBN           int      `json:"decode_bn"`
+	VSubTile           int      `json:"v_sub_tile"`
+	VerifyMaxNQ        int      `json:"verify_max_nq"`
+	PrefillVariant     string   `json:"prefill_variant"`
+	PrefillF16Below64  int      `json:"prefill_f16_below_64"`
+	PrefillF16Below128 int      `json:"prefill_f16_below_128"`
+	PrefillF16Below256 int      `json:"prefill_f16_below_256"`
+	BM                 int      `json:"bm"`
+	BN                 int      `json:"bn"`
+	KStaging           string   `json:"k_staging"`
+	GQAGroup           string   `json:"gqa_group"`
+	ScaleOnce          bool     `json:"scale_once"`
 }
 
 // HasHeadSize reports whether kernels for head size d are built.
@@ -31,6 +33,12 @@ func (k Kernel) HasHeadSize(d int) bool {
 		}
 	}
 	return false
+}
+
+// PrefillF16Below is the number of cells below which the auto prefill of head size d
+// unpacks K and V to f16 for the backend's own kernel, 0 for never.
+func (k Kernel) PrefillF16Below(d int) int {
+	return map[int]int{64: k.PrefillF16Below64, 128: k.PrefillF16Below128, 256: k.PrefillF16Below256}[d]
 }
 
 // HasVType reports whether kernels for V type t (f16, q8_0, q4_0) are built.
@@ -80,9 +88,15 @@ var kernelKeys = []Key{
 	{Path: "kernel.prefill_variant", Kind: Enum, Default: "auto", Allowed: []string{"auto", "f16", "mma", "blockfa_recthist_v4_single"},
 		Doc:   "prefill kernel used when the environment names none; auto is the fastest safe one",
 		field: func(k *Kernel) any { return &k.PrefillVariant }},
-	{Path: "kernel.prefill_f16_below", Kind: Int, Default: 0, Min: 0, Max: 65536,
-		Doc:   "KV cells below which the auto prefill unpacks K and V to f16 for the backend's own kernel, at head size 256 and in proportion more at smaller ones; 0: never",
-		field: func(k *Kernel) any { return &k.PrefillF16Below }},
+	{Path: "kernel.prefill_f16_below_64", Kind: Int, Default: 0, Min: 0, Max: 65536,
+		Doc:   "KV cells below which the auto prefill unpacks K and V of head size 64 to f16 for the backend's own kernel; 0: never",
+		field: func(k *Kernel) any { return &k.PrefillF16Below64 }},
+	{Path: "kernel.prefill_f16_below_128", Kind: Int, Default: 0, Min: 0, Max: 65536,
+		Doc:   "the same for head size 128",
+		field: func(k *Kernel) any { return &k.PrefillF16Below128 }},
+	{Path: "kernel.prefill_f16_below_256", Kind: Int, Default: 0, Min: 0, Max: 65536,
+		Doc:   "the same for head size 256",
+		field: func(k *Kernel) any { return &k.PrefillF16Below256 }},
 	{Path: "kernel.bm", Kind: Int, Default: 64, Allowed: []string{"8", "16", "32", "48", "64"},
 		Doc:   "query rows of a dot4 prefill tile; eight warps share them, times the heads of gqa_group",
 		field: func(k *Kernel) any { return &k.BM }},

@@ -161,7 +161,7 @@ func TestCXXAgrees(t *testing.T) {
 	other.Chunk, other.SplitSize, other.SplitKThreshold, other.DecodeBN = 256, 1024, 4096, 32
 	other.VerifyMaxNQ, other.KScale, other.PrefillVariant = 1, "mse", VariantDot4
 	short := kernel() // some prefills are unpacked
-	short.PrefillF16Below = 2048
+	short.PrefillF16Below128, short.PrefillF16Below256 = 4096, 2048
 	for name, k := range map[string]recipe.Kernel{"default": base, "other": other, "short": short} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

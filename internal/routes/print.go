@@ -48,10 +48,10 @@ func PrintTable(w io.Writer, k recipe.Kernel, env Env, asJSON bool) error {
 		switch {
 		case v.MatrixCores:
 			on = " (sm_80 and newer, RDNA3, RDNA4)"
-		case v.Name == VariantF16 && k.PrefillF16Below == 0:
+		case v.Name == VariantF16 && shortPrefills(k) == "":
 			on = " (only where asked for)"
 		case v.Name == VariantF16:
-			on = fmt.Sprintf(" (nk*D below %d*256, or where asked for)", k.PrefillF16Below)
+			on = fmt.Sprintf(" (%s, or where asked for)", shortPrefills(k))
 		}
 		fmt.Fprintf(w, "  %s%s: %s\n", v.Name, on, v.Doc)
 	}

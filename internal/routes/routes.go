@@ -46,7 +46,7 @@ type Variant struct {
 }
 
 // Variants lists the prefill kernels that exist: auto takes the first one that
-// the device runs, f16 only below kernel.prefill_f16_below cells at D=256.
+// the device runs, f16 only below the cells of kernel.prefill_f16_below_*.
 func Variants() []Variant {
 	return []Variant{
 		{VariantF16, false, "K and V unpacked to f16 for the backend's own kernel; for a packed16 K"},
@@ -184,12 +184,23 @@ func Route(s Shape, k recipe.Kernel, env Env) Decision {
 			return d
 		}
 		unpacks := s.K == "packed16" && !s.SharedMask && env.unpacks() // that kernel looks for a slice of the mask for each sequence
-		if d.Variant = variantFor(env.value[flagVariant], s.MatrixCores, unpacks, s.NK*s.D < k.PrefillF16Below*256); d.Variant == "" {
+		if d.Variant = variantFor(env.value[flagVariant], s.MatrixCores, unpacks, s.NK < k.PrefillF16Below(s.D)); d.Variant == "" {
 			return away("VARIANT_DEVICE", required)
 		}
 		return d
 	}
 	return away("EMPTY", required)
+}
+
+// shortPrefills says below how many cells auto unpacks, "" for never.
+func shortPrefills(k recipe.Kernel) string {
+	var s []string
+	for _, d := range []int{64, 128, 256} {
+		if n := k.PrefillF16Below(d); n > 0 {
+			s = append(s, fmt.Sprintf("nk < %d at D=%d", n, d))
+		}
+	}
+	return strings.Join(s, ", ")
 }
 
 // unfit returns the ID of the first reason why no kernel takes s, or "".
@@ -272,8 +283,8 @@ func Line(k recipe.Kernel, env Env, matrixCores bool) string {
 				v = "refused"
 			}
 			s += " " + v
-			if k.PrefillF16Below > 0 && unpacks && env.value[flagVariant] == 0 {
-				s += fmt.Sprintf(", f16 nk*D < %d*256", k.PrefillF16Below)
+			if short := shortPrefills(k); short != "" && unpacks && env.value[flagVariant] == 0 {
+				s += ", f16 " + short
 			}
 		}
 		parts = append(parts, s)

@@ -495,7 +495,7 @@ static bool seed_prefill(const int nq, const int nk, const bool classes_too) {
     const float scale_log2 = 1.44269504f/sqrtf((float) D);
     const packed16_q_view view = {(const char *) x, D*4, (int64_t) D*4*nq, 0, scale_log2};
     const auto prepare = [&](const int n_rows, const packed16_mask_tiles & tiles) {
-        packed16_prepare<D><<<(n_rows + PACKED16_PREPARE_ROWS - 1)/PACKED16_PREPARE_ROWS + tiles.n_x*tiles.n_y, PACKED16_MASK_THREADS>>>(
+        packed16_prepare<D><<<packed16_prepare_blocks(n_rows, tiles, args), PACKED16_PREPARE_WARPS*WARP_SIZE>>>(
             view, Q, Qs, n_rows, nq, 1, tiles, args);
     };
     const auto quantize = [&] {

@@ -1,5 +1,5 @@
-// Merges the same partial results in the two ways there are, the kernel packed16_merge and the blocks of a cluster, and compares
-// bits. The cluster's pushes are plain stores here. Prints what differs in each shape, and what was compared.
+// Merges the same partial results in the ways there are, the kernel packed16_merge with 64 or 128 dimensions a block and the blocks of
+// a cluster, and compares bits. The cluster's pushes are plain stores here. Prints what differs in each shape, and what was compared.
 
 #define HOSTRUN_MAIN
 #include "packed16-cluster.cuh"
@@ -45,8 +45,21 @@ static __global__ void merge(const packed16_cluster_inbox<D, cols> * all, const 
 
 static int differ, compared, wrong_bytes;
 
+static void compare(const char * what, const int D, const packed16_args & args, const float * want, const float * got, const size_t n) {
+    int bad = 0;
+    for (size_t i = 0; i < n; ++i) {
+        bad += std::isnan(want[i]) ? !std::isnan(got[i]) : memcmp(&want[i], &got[i], sizeof(float)) != 0;
+    }
+    if (bad > 0) {
+        printf("%s, D %d, %d units of %d chunks, nq %d, gqa %d: %d of %zu differ\n", what, D, args.n_units, args.unit_chunks, args.nq, args.gqa, bad, n);
+    }
+    differ += bad;
+    compared += n;
+}
+
+// cols 0: without a cluster.
 template <int D, int cols>
-static void check(const int n_units, const int nq, const int gqa, const bool with_sinks, const int seed) {
+static void check(const int n_units, const int unit_chunks, const int nq, const int gqa, const bool with_sinks, const int seed) {
     constexpr int threads = D == 64 ? 128 : 256;
     const int n_seq = 2, n_kv = 2, n_cols = nq*gqa;
     std::mt19937 random(seed);
@@ -58,7 +71,7 @@ static void check(const int n_units, const int nq, const int gqa, const bool wit
     args.n_head_kv = n_kv;
     args.n_head    = n_kv*gqa;
     args.n_units   = n_units;
-    args.unit_chunks = 1;
+    args.unit_chunks = unit_chunks;
 
     const size_t rows = (size_t) n_seq*n_kv*n_units*n_cols;
     std::vector<float4> parts_(rows*D/4), want_((size_t) n_seq*nq*args.n_head*D/4), got_(want_.size());
@@ -86,51 +99,54 @@ static void check(const int n_units, const int nq, const int gqa, const bool wit
         want[i] = got[i] = 12345.0f;
     }
     const float * s = with_sinks ? sinks.data() : nullptr;
-    hostrun::launch(packed16_merge<D>, dim3(n_cols*(D/PACKED16_MERGE_DIMS), n_kv, n_seq), dim3(PACKED16_MERGE_THREADS), 0,
+    hostrun::launch(packed16_merge<D, 1>, dim3(n_cols*(D/packed16_merge_dims(1)), n_kv, n_seq), dim3(PACKED16_MERGE_THREADS), 0,
         parts, meta.data(), s, want, args);
 
-    using inbox_t = packed16_cluster_inbox<D, cols>;
-    for (int seq = 0; seq < n_seq; ++seq) {
-        for (int kv = 0; kv < n_kv; ++kv) {
-            for (int col0 = 0; col0 < n_cols; col0 += cols) {
-                const int n = std::min(cols, n_cols - col0);
-                std::vector<packed16_cluster_parts<D, cols>> own(n_units);
-                std::vector<inbox_t> all(n_units);
-                memset((void *) own.data(), 0xFF, n_units*sizeof(own[0]));
-                memset((void *) all.data(), 0xFF, n_units*sizeof(all[0]));
-                for (int u = 0; u < n_units; ++u) {
-                    for (int c = 0; c < n; ++c) {
-                        const size_t row = (((size_t) seq*n_kv + kv)*n_units + u)*n_cols + col0 + c;
-                        memcpy(own[u].acc[c], parts + row*D, D*sizeof(float));
-                        own[u].meta[c] = meta[row];
+    if constexpr (D >= packed16_merge_dims(2)) {
+        hostrun::launch(packed16_merge<D, 2>, dim3(n_cols*(D/packed16_merge_dims(2)), n_kv, n_seq), dim3(PACKED16_MERGE_THREADS), 0,
+            parts, meta.data(), s, got, args);
+        compare("128 dimensions a block", D, args, want, got, n_out);
+    }
+    if constexpr (cols > 0) {
+        using inbox_t = packed16_cluster_inbox<D, cols>;
+        for (int seq = 0; seq < n_seq; ++seq) {
+            for (int kv = 0; kv < n_kv; ++kv) {
+                for (int col0 = 0; col0 < n_cols; col0 += cols) {
+                    const int n = std::min(cols, n_cols - col0);
+                    std::vector<packed16_cluster_parts<D, cols>> own(n_units);
+                    std::vector<inbox_t> all(n_units);
+                    memset((void *) own.data(), 0xFF, n_units*sizeof(own[0]));
+                    memset((void *) all.data(), 0xFF, n_units*sizeof(all[0]));
+                    for (int u = 0; u < n_units; ++u) {
+                        for (int c = 0; c < n; ++c) {
+                            const size_t row = (((size_t) seq*n_kv + kv)*n_units + u)*n_cols + col0 + c;
+                            memcpy(own[u].acc[c], parts + row*D, D*sizeof(float));
+                            own[u].meta[c] = meta[row];
+                        }
                     }
+                    std::vector<int> bytes(n_units);
+                    hostrun::launch(send<D, cols, threads>, dim3(n_units), dim3(threads), 0, own.data(), all.data(), bytes.data(), n);
+                    for (int u = 0; u < n_units; ++u) {
+                        wrong_bytes += bytes[u] != inbox_t::bytes(n, u, n_units);
+                    }
+                    hostrun::launch(merge<D, cols, threads>, dim3(n_units), dim3(threads), 0, all.data(), s, got, args, seq, kv, col0, n);
                 }
-                std::vector<int> bytes(n_units);
-                hostrun::launch(send<D, cols, threads>, dim3(n_units), dim3(threads), 0, own.data(), all.data(), bytes.data(), n);
-                for (int u = 0; u < n_units; ++u) {
-                    wrong_bytes += bytes[u] != inbox_t::bytes(n, u, n_units);
-                }
-                hostrun::launch(merge<D, cols, threads>, dim3(n_units), dim3(threads), 0, all.data(), s, got, args, seq, kv, col0, n);
             }
         }
+        compare("a cluster", D, args, want, got, n_out);
     }
-    int bad = 0;
-    for (size_t i = 0; i < n_out; ++i) {
-        bad += std::isnan(want[i]) ? !std::isnan(got[i]) : memcmp(&want[i], &got[i], sizeof(float)) != 0;
-    }
-    if (bad > 0) {
-        printf("D %d, %d columns, %d blocks, nq %d, gqa %d, sinks %d: %d of %zu differ\n", D, cols, n_units, nq, gqa, with_sinks, bad, n_out);
-    }
-    differ += bad;
-    compared += n_out;
 }
 
 template <int D>
 static void check_head_size() {
     for (int n_units = 2; n_units <= PACKED16_CLUSTER_MOST; ++n_units) {
         const int nq = n_units%3 + 1, gqa = (const int[]) {6, 5, 8, 1}[n_units%4]; // whole and broken blocks of columns, one and several
-        check<D,  8>(n_units, nq, gqa, n_units%2 == 0, n_units);
-        check<D, 16>(n_units, nq, gqa, n_units%2 == 1, n_units);
+        check<D,  8>(n_units, 1, nq, gqa, n_units%2 == 0, n_units);
+        check<D, 16>(n_units, 1, nq, gqa, n_units%2 == 1, n_units);
+    }
+    for (const int n_units : {1, 15, 16, 17, 128, 129, 300}) { // groups with nothing, one super-chunk and several, whole and broken ones
+        check<D, 0>(n_units, 1, 1, 3, n_units%2 == 0, n_units);
+        check<D, 0>(n_units, PACKED16_SUPER_CHUNK/PACKED16_CHUNK, 2, 1, n_units%2 == 1, n_units);
     }
 }
 

@@ -97,7 +97,7 @@ func TestMiscompiledKernelsAreCaught(t *testing.T) {
 		{"an unsigned dot product", decode, replace("neg_lo:[1,1,0]", "neg_lo:[1,0,0]"), 1, decodeCases, "NMSE is"},
 		{"a missing wait for memory", decode, dropWait, 0, decodeCases, "NMSE is|not finite|loads|stores"},
 		{"a missing wait for memory in prefill", prefill, dropWait, 0, prefillCases, "NMSE is|not finite|loads|stores"},
-		{"a product without its sum", "packed16_merge<64>", replace("v_fmac_f32_e32", "v_mul_f32_e32"), 1, decodeCases, "NMSE is|not finite"},
+		{"a product without its sum", "packed16_merge<64, 1>", replace("v_fmac_f32_e32", "v_mul_f32_e32"), 1, decodeCases, "NMSE is|not finite"},
 		{"minimum for maximum", decode, replace("v_max_f32_e32", "v_min_f32_e32"), 0, decodeCases, "NMSE is|not finite"},
 		{"no barriers in decode", decode, replace("s_barrier", "s_nop 0"), 0, decodeCases, "a race: lane"},
 		{"no barriers in prefill", prefill, replace("s_barrier", "s_nop 0"), 0, prefillCases, "a race: lane"},
@@ -138,7 +138,7 @@ func TestMiscompiledKernelsAreCaught(t *testing.T) {
 	}
 	t.Run("a bit in the code object", func(t *testing.T) { brokenObject(t, m, p, decode) })
 	t.Run("each barrier", func(t *testing.T) {
-		for kernel, cases := range map[string][]string{decode: decodeCases, prefill: prefillCases, mma: mmaCases, "packed16_merge<64>": decodeCases} {
+		for kernel, cases := range map[string][]string{decode: decodeCases, prefill: prefillCases, mma: mmaCases, "packed16_merge<64, 1>": decodeCases} {
 			eachBarrier(t, m, p, kernel, cases)
 		}
 	})
@@ -244,7 +244,7 @@ func randomMutants(t *testing.T, m *Machine, p *hostrun.Program) {
 		cases  []string
 	}
 	kernels := []target{
-		{"packed16_decode<64, packed16_v_q4_0, 8>", decodeCases}, {"packed16_merge<64>", decodeCases}, {"packed16_quantize_q<64>", decodeCases},
+		{"packed16_decode<64, packed16_v_q4_0, 8>", decodeCases}, {"packed16_merge<64, 1>", decodeCases}, {"packed16_quantize_q<64>", decodeCases},
 		{"packed16_prefill<64, packed16_v_q4_0, 1>", prefillCases}, {"packed16_prefill_mma<64, packed16_v_q4_0, 8>", mmaCases},
 		{"packed16_pack_rows<float>", []string{"pack"}},
 	}
