@@ -32,6 +32,8 @@ static __global__ void __launch_bounds__(256) packed16_unpack(
         const char * __restrict__ K, const char * __restrict__ K_scales, const char * __restrict__ V, const char * __restrict__ mask,
         const float * __restrict__ sinks, half * __restrict__ to_k, half * __restrict__ to_v, float * __restrict__ to_sinks,
         const packed16_args args) {
+    packed16_dependencies_trigger(); // what the backend launches next waits for the end of this before it reads
+
     const int i    = blockIdx.x*256 + threadIdx.x;
     const int cell = i / (D/8);
     const int l    = i % (D/8);
