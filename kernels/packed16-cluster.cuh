@@ -157,10 +157,10 @@ static __device__ __forceinline__ void packed16_cluster_merge(
         for (int u = 0; u < PACKED16_CLUSTER_MOST; ++u) {
             const int at = min(u, n_units - 1);
             float4 part[1] = {inbox.part[slot*n_units + at][lane]};
-            float2 ml   = inbox.meta[at][c];
+            float2 ml      = inbox.meta[at][c];
             if (u >= n_units) { // a dead unit
                 part[0] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-                ml   = make_float2(PACKED16_MAX_FLOOR, 0.0f);
+                ml      = make_float2(PACKED16_MAX_FLOOR, 0.0f);
             }
             packed16_merge_unit(m, l, acc, part, ml);
         }

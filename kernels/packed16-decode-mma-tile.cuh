@@ -35,21 +35,20 @@ struct packed16_decode_mma_smem {
             alignas(16) uint16_t p[cols][PACKED16_CHUNK + 8]; // weights
             uint16_t mask[2][rows][PACKED16_CHUNK];           // by parity of the chunk
             alignas(8) float m[warps][cols];                  // maxima of a warp's cells
-            int      seen[2][warps];                          // by parity of the chunk: what packed16_decode_mask::store returned
+            int      seen[2][warps];                          // by parity of the chunk: PACKED16_MASK_*
         };
         packed16_merge_smem<1> merge;
     };
 };
 
-#define PACKED16_MASK_SEEN  1
-#define PACKED16_MASK_PLAIN 2
+#define PACKED16_MASK_SEEN  1 // one of the warp's cells is visible to one of the rows
+#define PACKED16_MASK_PLAIN 2 // all of them are to all rows, without a bias
 
-// The mask of a chunk: thread t has cell t (and t + threads, ...) of each query row of the block; what is past the chunk has none.
+// The mask of a chunk: thread t has cell t of each query row of the block; a thread past the chunk has none.
 template <int rows, int T>
 struct packed16_decode_mask {
-    static_assert(PACKED16_CHUNK % WARP_SIZE == 0 && (T > PACKED16_CHUNK || PACKED16_CHUNK % T == 0), "packed16: the cells of a chunk do not go to whole warps");
-    static constexpr int n = (PACKED16_CHUNK + T - 1)/T;
-    uint16_t bits[n][rows];
+    static_assert(T >= PACKED16_CHUNK && PACKED16_CHUNK % WARP_SIZE == 0, "packed16: the cells of a chunk are not one each for whole warps");
+    uint16_t bits[rows];
 
     static __device__ __forceinline__ bool idle() { return T > PACKED16_CHUNK && threadIdx.x >= PACKED16_CHUNK; } // whole warps
 
@@ -57,52 +56,40 @@ struct packed16_decode_mask {
         if (idle()) {
             return;
         }
+        const int    k  = k0 + packed16_fresh(threadIdx.x);
+        const char * at = mask + (int64_t) 2*k;
 #pragma unroll
-        for (int i = 0; i < n; ++i) {
-            const int    k  = k0 + i*T + packed16_fresh(threadIdx.x);
-            const char * at = mask + (int64_t) 2*k;
-#pragma unroll
-            for (int r = 0; r < rows; ++r, at += nbm1) {
-                bits[i][r] = PACKED16_MASK_DEAD;
-                if (r < n_rows && k < nk) {
-                    bits[i][r] = mask ? *(const uint16_t *) at : 0;
-                }
+        for (int r = 0; r < rows; ++r, at += nbm1) {
+            bits[r] = PACKED16_MASK_DEAD;
+            if (r < n_rows && k < nk) {
+                bits[r] = mask ? *(const uint16_t *) at : 0;
             }
         }
     }
-    // Which warp stores cell `cell` of the chunk.
-    static __device__ __forceinline__ int keeper(const int cell) { return cell % T / WARP_SIZE; }
-    // What the mask is for the cells of the warp: PACKED16_MASK_SEEN if one of them is visible to one of the rows, and
-    // PACKED16_MASK_PLAIN if all of them are to all rows, without a bias; then nothing is stored. 0 for a warp without cells.
+    // Returns what the warp has, PACKED16_MASK_*; a plain one is not stored. 0 for a warp without cells.
     __device__ __forceinline__ int store(uint16_t (&to)[rows][PACKED16_CHUNK], const int n_rows) const {
         if (idle()) {
             return 0;
         }
-        bool alive = false;
+        bool seen  = false;
         bool plain = true;
 #pragma unroll
-        for (int i = 0; i < n; ++i) {
-#pragma unroll
-            for (int r = 0; r < rows; ++r) {
-                if (r < n_rows) {
-                    alive = alive || bits[i][r] != PACKED16_MASK_DEAD;
-                    plain = plain && bits[i][r] == 0;
-                }
+        for (int r = 0; r < rows; ++r) {
+            if (r < n_rows) {
+                seen  = seen || bits[r] != PACKED16_MASK_DEAD;
+                plain = plain && bits[r] == 0;
             }
         }
         if (__all_sync(0xFFFFFFFF, plain)) {
             return PACKED16_MASK_SEEN | PACKED16_MASK_PLAIN;
         }
 #pragma unroll
-        for (int i = 0; i < n; ++i) {
-#pragma unroll
-            for (int r = 0; r < rows; ++r) {
-                if (r < n_rows) {
-                    to[r][i*T + threadIdx.x] = bits[i][r];
-                }
+        for (int r = 0; r < rows; ++r) {
+            if (r < n_rows) {
+                to[r][threadIdx.x] = bits[r];
             }
         }
-        return warp_reduce_any(alive) ? PACKED16_MASK_SEEN : 0;
+        return warp_reduce_any(seen) ? PACKED16_MASK_SEEN : 0;
     }
 };
 
@@ -208,7 +195,7 @@ static __device__ __forceinline__ void packed16_from_owners(float (&to)[nt][2], 
     }
 }
 
-// Stores neighbouring values at once: 1, 2 or 4, whose place begins on as many floats.
+// Stores 1, 2 or 4 neighbouring values at once; `to` begins on as many floats.
 template <int n>
 static __device__ __forceinline__ void packed16_store_run(float * to, const float (&x)[n]) {
     static_assert(n == 1 || n == 2 || n == 4, "packed16: no store of so many values");

@@ -8,6 +8,8 @@
 //
 // Tile: 8 warps (4 at D=64), NT tiles of 8 columns, a chunk of 128 cells at a time.
 //
+//     Q        asked for before K and V, quantised by the warp that asked for it while these come
+//     mask     32 cells a warp; one whose cells all rows see, without a bias, says so: then nothing of it is stored or read
 //     K        rows of 272 bytes (payload, scales) in LDS, 16 per warp (32 at D=64), copied by the warp that uses them. Rows are the M side
 //     QK       per 16 cells and block of 32 bytes: one load, NT products; the integer sum begins at 1.5*2^23 and is a float
 //              already; one fma for the K scale, one for the Q scale
@@ -19,7 +21,7 @@
 // Copies of the next chunk's K start as soon as its mask has a visible cell and the warps are done with this one's K, those of
 // V after PV: no second buffer, two or three blocks per multiprocessor keep the memory busy.
 //
-//     mask i+1 in registers -> LDS, vote | barrier | K i+1, weights | barrier | PV | barrier | V i+1
+//     mask i+1 in registers -> LDS unless plain, vote | barrier | K i+1, weights | barrier | PV | barrier | V i+1
 //
 // In a cluster of blocks (short calls, sm_90 on) partial results take the place of K, and the blocks merge them among themselves:
 // packed16-cluster.cuh.
@@ -66,16 +68,16 @@ static __global__ void __launch_bounds__(
     const int col0   = blockIdx.x / args.n_head_kv * smem_t::cols;
     const int seq    = blockIdx.z;
     const int n_mine = min(smem_t::cols, n_cols - col0);
-    const packed16_quotient row_of(args.gqa); // query row of a column
-    const int q_low  = row_of(col0);
-    const int n_rows = row_of(col0 + n_mine - 1) - q_low + 1;
+    const packed16_quotient query_of(args.gqa); // of a column
+    const int q_low  = query_of(col0);
+    const int n_rows = query_of(col0 + n_mine - 1) - q_low + 1;
 
     // On its way before all else: quantising it is what there is to do until K is here. Columns past the last one repeat it.
     float x[smem_t::cols/warps][D/32];
 #pragma unroll
     for (int i = 0; i < smem_t::cols/warps; ++i) {
         const int c = col0 + min(i*warps + warp, n_mine - 1);
-        const int q = row_of(c);
+        const int q = query_of(c);
         packed16_load_q<D>(x[i], Q.q + q*Q.nbq1 + (kv*args.gqa + c - q*args.gqa)*Q.nbq2 + seq*Q.nbq3, lane);
     }
 
@@ -117,11 +119,11 @@ static __global__ void __launch_bounds__(
     }
 
     // Which query row of the block's a column of mine belongs to, 4 bits each; 8 past the last column.
-    uint32_t rows_of = 0;
+    uint32_t query_bits = 0;
 #pragma unroll
     for (int i = 0; i < 2*nt; ++i) {
         const int c = 8*(i/2) + 2*(lane & 3) + i%2;
-        rows_of |= (uint32_t) (c < n_mine ? row_of(col0 + c) - q_low : 8) << 4*i;
+        query_bits |= (uint32_t) (c < n_mine ? query_of(col0 + c) - q_low : 8) << 4*i;
     }
 
     packed16_mma_c<float> run[dt][nt] = {};
@@ -144,7 +146,7 @@ static __global__ void __launch_bounds__(
     };
     forget();
 
-    // Puts the mask in registers into LDS; whether the block sees one of its cells is known after the next barrier.
+    // Puts the mask in registers into LDS unless it is plain; what the warps saw is known after the next barrier.
     const auto vote = [&](const int at) {
         const int seen = mask_next.store(smem.mask[at], n_rows);
         if (lane == 0) {
@@ -183,7 +185,7 @@ static __global__ void __launch_bounds__(
             for (int i = 0; i < 2*nt; ++i) {
                 top[i/2][i%2] = PACKED16_MAX_FLOOR;
             }
-            if (smem.seen[at][mask_next.keeper(warp*cells)] & PACKED16_MASK_PLAIN) { // most chunks; columns past the last one are not written
+            if (smem.seen[at][warp*cells/WARP_SIZE] & PACKED16_MASK_PLAIN) { // most chunks; columns past the last one are not written
 #pragma unroll
                 for (int i = 0; i < nt*2*mt*2; ++i) {
                     const int n = i/(4*mt), e = i/(2*mt)%2, m = i/2%mt, r = i%2;
@@ -195,7 +197,7 @@ static __global__ void __launch_bounds__(
 #pragma unroll
                 for (int i = 0; i < nt*2*mt*2; ++i) {
                     const int n = i/(4*mt), e = i/(2*mt)%2, m = i/2%mt, r = i%2;
-                    const int row = rows_of >> 4*(2*n + e) & 15;
+                    const int row = query_bits >> 4*(2*n + e) & 15;
                     bits[n][e][m][r] = smem.mask[at][row & 7][warp*cells + 16*m + 8*r + (lane >> 2)];
                     if (row == 8) {
                         bits[n][e][m][r] = PACKED16_MASK_DEAD;
@@ -309,13 +311,13 @@ static __global__ void __launch_bounds__(
                         continue;
                     }
 #pragma unroll
-                    for (int i = 0; i < 2*dt; i += tiles::run) {
-                        float x[tiles::run];
+                    for (int i = 0; i < 2*dt; i += tiles::neighbours) {
+                        float values[tiles::neighbours];
 #pragma unroll
-                        for (int j = 0; j < tiles::run; ++j) {
-                            x[j] = run[tiles::tile_of(i + j)][n].x[2*tiles::row_of(i + j) + e];
+                        for (int j = 0; j < tiles::neighbours; ++j) {
+                            values[j] = run[tiles::tile_of(i + j)][n].x[2*tiles::row_of(i + j) + e];
                         }
-                        packed16_store_run(part_at(c, tiles::dim(warp, tiles::tile_of(i), tiles::row_of(i), lane)), x);
+                        packed16_store_run(part_at(c, tiles::dim(warp, tiles::tile_of(i), tiles::row_of(i), lane)), values);
                     }
                     if (tid < 4) {
                         *meta_at(c) = make_float2(m_of[n][e], l_run[n][e]);

@@ -61,15 +61,16 @@ static int packed16_plan_decode(
     } else if (asked) {
         a.chunks_per_cta = split/PACKED16_CHUNK;
         a.unit_chunks    = a.chunks_per_cta % per_super == 0 ? per_super : 1;
-    } else if (dev.matrix) { // the shortest runs of chunks whose blocks all run at once; of whole super-chunks one, if several would leave places empty
+    } else if (dev.matrix) { // the shortest runs of chunks whose blocks all run at once
         const int64_t slots = dev.slots(ncols);
         a.chunks_per_cta = 1;
         while (a.chunks_per_cta < per_super && packed16_decode_blocks(a)*rows > slots) {
             a.chunks_per_cta *= 2;
         }
         a.unit_chunks = a.chunks_per_cta == per_super ? per_super : 1;
+        // Too many for chunks: as many super-chunks a block as let all blocks run at once if these fill nine places of ten, else one.
         if (a.unit_chunks == per_super) {
-            const int64_t run = std::max<int64_t>((n_supers*rows + slots - 1)/slots, 1);
+            const int64_t run = (n_supers*rows + slots - 1)/slots;
             if ((n_supers + run - 1)/run*rows >= slots - slots/10) {
                 a.chunks_per_cta = (int) run*per_super;
             }

@@ -9,7 +9,7 @@
 //
 // Which dimension a row stands for is free. f16 goes through a transposing load; a quantised row is read by the lane that
 // needs it: two values of a cell per lane and tile, unpacked for two cells at once. dim() says which they are. Of the 2*tiles values of a
-// column that a lane has, the i-th is row row_of(i) of tile tile_of(i); `run` of them at a time are neighbouring dimensions.
+// column that a lane has, the i-th is row row_of(i) of tile tile_of(i); `neighbours` of them at a time are neighbouring dimensions.
 //
 //     q4_0   `tiles` neighbouring bytes: byte m is rows g (low nibble) and g + 8 (high nibble) of tile m
 //     q8_0   2*tiles neighbouring bytes: bytes 2m and 2m + 1 are rows g and g + 8 of tile m
@@ -63,8 +63,8 @@ struct packed16_v_smem {
 // Tiles of the f16 V.
 template <int D>
 struct packed16_v_tiles_f16 {
-    static constexpr int tiles = packed16_decode_mma_tiles(D);
-    static constexpr int run   = 1;
+    static constexpr int tiles      = packed16_decode_mma_tiles(D);
+    static constexpr int neighbours = 1;
     static constexpr __device__ int tile_of(const int i) { return i/2; }
     static constexpr __device__ int row_of(const int i) { return i%2; }
     static __device__ __forceinline__ int dim(const int warp, const int m, const int r, const int lane) {
@@ -84,8 +84,8 @@ struct packed16_v_tiles_f16 {
 // Tiles of the q8_0 V.
 template <int D>
 struct packed16_v_tiles_q8_0 {
-    static constexpr int tiles = packed16_decode_mma_tiles(D);
-    static constexpr int run   = 2*tiles;
+    static constexpr int tiles      = packed16_decode_mma_tiles(D);
+    static constexpr int neighbours = 2*tiles;
     static constexpr __device__ int tile_of(const int i) { return i/2; }
     static constexpr __device__ int row_of(const int i) { return i%2; }
     static __device__ __forceinline__ int first(const int warp, const int lane) { return (warp*8 + (lane >> 2))*2*tiles; }
@@ -118,8 +118,8 @@ struct packed16_v_tiles_q8_0 {
 // Tiles of the q4_0 V.
 template <int D>
 struct packed16_v_tiles_q4_0 {
-    static constexpr int tiles = packed16_decode_mma_tiles(D);
-    static constexpr int run   = tiles;
+    static constexpr int tiles      = packed16_decode_mma_tiles(D);
+    static constexpr int neighbours = tiles;
     static constexpr __device__ int tile_of(const int i) { return i%tiles; }
     static constexpr __device__ int row_of(const int i) { return i/tiles; }
     static __device__ __forceinline__ int first(const int warp, const int lane) { return (warp*8 + (lane >> 2))*tiles; } // of the quants of a row

@@ -134,7 +134,7 @@ static __device__ __forceinline__ int packed16_again(int x) {
     return x;
 }
 
-// Quotients by a divisor that is known only at run time, for numerators below 2^24/divisor. A product and a shift.
+// Quotients by a divisor that is known only at run time: a product and a shift. For numerators below 255*divisor and 2^24/divisor.
 struct packed16_quotient {
     uint32_t factor;
     __device__ __forceinline__ packed16_quotient(const int divisor) : factor((1u << 24)/(uint32_t) divisor + 1) {}

@@ -12,7 +12,7 @@
 // for all heads; a plain causal batch has one diagonal of mixed tiles.
 //
 // Tile: a warp classifies one tile, a lane takes 8 cells of a query row with one load of 16 bytes, bn/8 lanes a row; 2-byte loads where
-// rows do not begin on 16 bytes. No LDS. packed16_prepare launches them.
+// rows do not begin on 16 bytes and in a tile that is not whole. No LDS. packed16_prepare launches them.
 
 #include "packed16-layout.cuh"
 
@@ -43,11 +43,11 @@ struct packed16_mask_tiles {
                                  // most 255 cells, so the diagonal is taken 255 cells early.
 };
 
-// What there is among the values of a mask, bits: a zero, a dead cell, another value.
-static __device__ __forceinline__ int packed16_mask_seen(const uint32_t bits) {
+// Which values of a mask there are, bits: 1 a zero, 2 a dead cell, 4 another value.
+static __device__ __forceinline__ int packed16_mask_kinds(const uint32_t bits) {
     return bits == PACKED16_MASK_DEAD ? 2 : (bits & 0x7FFF) == 0 ? 1 : 4;
 }
-static __device__ __forceinline__ int packed16_mask_seen(const uint4 w) { // 8 values
+static __device__ __forceinline__ int packed16_mask_kinds(const uint4 w) { // 8 values
     constexpr uint32_t dead = PACKED16_MASK_DEAD*0x10001u;
     if (((w.x | w.y | w.z | w.w) & 0x7FFF7FFFu) == 0) {
         return 1;
@@ -55,8 +55,8 @@ static __device__ __forceinline__ int packed16_mask_seen(const uint4 w) { // 8 v
     if (w.x == dead && w.y == dead && w.z == dead && w.w == dead) {
         return 2;
     }
-    return packed16_mask_seen(w.x & 0xFFFF) | packed16_mask_seen(w.x >> 16) | packed16_mask_seen(w.y & 0xFFFF) | packed16_mask_seen(w.y >> 16) |
-           packed16_mask_seen(w.z & 0xFFFF) | packed16_mask_seen(w.z >> 16) | packed16_mask_seen(w.w & 0xFFFF) | packed16_mask_seen(w.w >> 16);
+    return packed16_mask_kinds(w.x & 0xFFFF) | packed16_mask_kinds(w.x >> 16) | packed16_mask_kinds(w.y & 0xFFFF) | packed16_mask_kinds(w.y >> 16) |
+           packed16_mask_kinds(w.z & 0xFFFF) | packed16_mask_kinds(w.z >> 16) | packed16_mask_kinds(w.w & 0xFFFF) | packed16_mask_kinds(w.w >> 16);
 }
 
 // Classifies tile (x, y) of slice z with one warp.
@@ -77,13 +77,13 @@ static __device__ __forceinline__ void packed16_classify_tile(
         const int    step  = WARP_SIZE/lanes; // rows at a time
 #pragma unroll 4
         for (int q = q0 + lane/lanes; q < q1; q += step) {
-            seen |= packed16_mask_seen(*(const uint4 *) row);
+            seen |= packed16_mask_kinds(*(const uint4 *) row);
             row  += (int64_t) step*args.nbm1;
         }
     } else {
         for (int q = q0; q < q1; ++q) {
             for (int k = k0 + lane; k < k1; k += WARP_SIZE) {
-                seen |= packed16_mask_seen((uint32_t) ((const uint16_t *) (mask + (int64_t) q*args.nbm1))[k]);
+                seen |= packed16_mask_kinds((uint32_t) ((const uint16_t *) (mask + (int64_t) q*args.nbm1))[k]);
             }
         }
     }

@@ -18,15 +18,15 @@
 // Short calls where there are clusters of blocks merge within the decode kernel, with the same functions: packed16-cluster.cuh.
 //
 // Tile: 64 dimensions of a column, or 128 where there are many columns, 4 or 8 per thread; 16 threads to a group, so 256 threads are the
-// 16 groups. A thread has 8 loads of 16 or 32 bytes under way (2 where a decode block merges for itself and needs its registers), and those
+// 16 groups. A thread has the loads of 8 units, 16 or 32 bytes each, under way (2 where a decode block merges for itself and needs its registers), and those
 // of the first units before the maximum is known. Every thread works out the factors of its units for itself.
 // LDS: 4 or 8 KiB of sums. Per unit: D*4 + 8 bytes read.
 
 #include "packed16-layout.cuh"
 
 #define PACKED16_MERGE_GROUPS 16
-#define PACKED16_MERGE_LANES  16                      // threads of a group
-#define PACKED16_MERGE_AHEAD  8                       // loads of a thread under way
+#define PACKED16_MERGE_LANES  16 // threads of a group
+#define PACKED16_MERGE_AHEAD  8  // units of a thread under way
 
 // Where the partial results of column 0 of a (sequence, KV head) begin: acc [unit][column][D], meta [unit][column].
 static __device__ __forceinline__ int64_t packed16_parts_row(const packed16_args & args, const int seq, const int kv) {
@@ -57,7 +57,7 @@ template <int ahead, int quads>
 struct packed16_merge_units {
     float4   part[ahead][quads];
     float2   ml[ahead];
-    uint32_t at[ahead]; // their rows, of a column
+    uint32_t at[ahead]; // their rows, from the first one of the column on
 
     static __device__ __forceinline__ int unit(const int i, const int group, const int units_log2) {
         const int j = i & ((1 << units_log2) - 1);
@@ -128,7 +128,7 @@ static __device__ __forceinline__ void packed16_merge_column(
         const int d0, const int n_units, const int n_cols, const int units_log2, const Ready ready) {
     constexpr int dims = packed16_merge_dims(quads);
     constexpr int step = threads/PACKED16_MERGE_LANES; // groups at a time
-    constexpr bool branch = ahead > 2; // in a decode block it took more registers than there were
+    constexpr bool skip_past = ahead > 2; // by a branch, which in a decode block takes more registers than there are
     static_assert(threads % PACKED16_MERGE_LANES == 0 && threads >= dims, "packed16: too few threads to merge");
     const int tid    = threadIdx.x;
     const int lane   = (unsigned int) tid % PACKED16_MERGE_LANES;
@@ -173,11 +173,11 @@ static __device__ __forceinline__ void packed16_merge_column(
             }
 #pragma unroll
             for (int i = 0; i < ahead; ++i) {
-                const bool dead = units.unit(i0 + i, group, units_log2) >= n_units; // changes nothing
-                if (dead && !branch) {
+                const bool past = units.unit(i0 + i, group, units_log2) >= n_units; // folding it would change nothing
+                if (past && !skip_past) {
                     units.clear(i);
                 }
-                if (!dead || !branch) {
+                if (!past || !skip_past) {
                     packed16_merge_unit(m, l, acc, units.part[i], units.ml[i]);
                 }
                 if (((i0 + i + 1) & ((1 << units_log2) - 1)) == 0 && i0 + i < most) {

@@ -40,7 +40,7 @@ struct packed16_prefill_source {
     int          nk;
     bool         v_aligned; // V rows begin on whole pieces
 
-    // Bytes to cell `cell`; past the last one to that. Neither is negative, and a product of 32 bits each is one operation.
+    // Bytes to cell `cell`, or to the last one if it is past that. Neither factor is negative: a product of 32-bit factors is one operation.
     __device__ __forceinline__ uint64_t row(const int cell, const int nb1) const { return (uint64_t) (uint32_t) min(cell, nk - 1)*(uint32_t) nb1; }
 };
 
@@ -122,7 +122,7 @@ static __device__ __forceinline__ void packed16_check_v(
             const uint4 q = row[i];
             most = packed16_larger_halves(most, packed16_larger_halves(packed16_larger_halves(q.x, q.y), packed16_larger_halves(q.z, q.w)));
         }
-        if (packed16_bad_halves(most)) {
+        if (packed16_bad_bits(most)) {
 #pragma unroll 1
             for (int i = my.part; i < D/8; i += my.of_cell) {
                 uint4 q = row[i];

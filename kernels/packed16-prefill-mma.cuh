@@ -3,7 +3,7 @@
 // Prefill, variant mma: int8 QK and f16 PV on matrix instructions (packed16-mma.cuh), masks by exact tile class.
 //
 // A column is a (query, head) pair of one KV head, q*gqa + g. Tile: 8 (or 4) warps; a warp owns 16 columns (NVIDIA: 32
-// below D=256) and all D dimensions of their results; the block takes bn cells at a time.
+// below D=256) and all D dimensions of their results; the block stages bn cells at a time, a warp takes their logits in steps.
 //
 //              columns of the block (128 or 256; half with 4 warps)
 //            +------+------+- ... -+            S = K*Q^T, 16 cells x N columns and a q8 block at a time: exact s32,
@@ -14,7 +14,7 @@
 //            +---------------------+
 //
 //                     NVIDIA                                    AMD
-//     bn              64 (4 warps, or D=128: 32)                32
+//     bn              64 (4 warps: 32)                          32
 //     shared memory   two tiles of K, scales, V; Q: 165 KiB     one tile of K, scales, V: 31 KiB at D=256
 //                     (q4_0 V, D=256, 8 warps)
 //     per tile        1 barrier: cp.async brings the next       2 barriers, 3 to 5 blocks beside each other; Q blocks
@@ -334,8 +334,8 @@ static __global__ void PACKED16_LAUNCH_BOUNDS(n_warps*WARP_SIZE, D == 128 ? PACK
                 if (any_bad) { // rare: cells with values that f16 does not hold
 #pragma unroll
                     for (int mi = 0; mi < tile::mt; ++mi) {
-                        packed16_prefill_add_bad<D, V_t, n_warps>(o, s[mi], smem.bad[bad][(first + mi*PACKED16_MMA_M)/32] >> (first + mi*PACKED16_MMA_M)%32 & 0xFFFF,
-                            from, k0 + first + mi*PACKED16_MMA_M, lane);
+                        const int c = first + mi*PACKED16_MMA_M;
+                        packed16_prefill_add_bad<D, V_t, n_warps>(o, s[mi], smem.bad[bad][c/32] >> c%32 & 0xFFFF, from, k0 + c, lane);
                     }
                 }
             }

@@ -9,11 +9,11 @@
 #include "packed16-mask.cuh"
 #include "packed16-q.cuh"
 
-#define PACKED16_PREPARE_WARPS    8
+#define PACKED16_PREPARE_WARPS     8
 #define PACKED16_PREPARE_WARP_ROWS 4
-#define PACKED16_PREPARE_ROWS     (PACKED16_PREPARE_WARPS*PACKED16_PREPARE_WARP_ROWS)
+#define PACKED16_PREPARE_ROWS      (PACKED16_PREPARE_WARPS*PACKED16_PREPARE_WARP_ROWS)
 
-// Rows of Q and tiles of the mask that the blocks take, rows first.
+// The blocks for rows of Q; and all of them, those for tiles of the mask behind.
 static __host__ __device__ __forceinline__ int packed16_prepare_row_blocks(const int n_rows) {
     return (n_rows + PACKED16_PREPARE_ROWS - 1)/PACKED16_PREPARE_ROWS;
 }

@@ -225,7 +225,7 @@ struct packed16_share {
 #endif // PACKED16_MMA_LINE
 };
 
-// Adds up the pieces of the items that were cut, in their order. D/4 threads a column, four dimensions each; at D=256 half as many, twice four.
+// Adds up the pieces of the items that were cut, in their order. 32 threads a column (16 at D=64), four dimensions each, at D=256 twice four.
 #define PACKED16_MERGE_SHARES_THREADS 128
 static constexpr __host__ __device__ int packed16_merge_shares_lanes(const int D) { return D/4 < WARP_SIZE ? D/4 : WARP_SIZE; }
 static constexpr __host__ __device__ int packed16_merge_shares_cols(const int D) { return PACKED16_MERGE_SHARES_THREADS/packed16_merge_shares_lanes(D); }
@@ -247,8 +247,8 @@ static __global__ void __launch_bounds__(PACKED16_MERGE_SHARES_THREADS) packed16
     const int seq    = blockIdx.z;
     const int q      = (unsigned int) col/(unsigned int) args.gqa;
     const int head   = kv*args.gqa + col - q*args.gqa;
-    const int shift  = __ffs(cols) - 1;
-    const int n_x    = (n_cols + cols - 1) >> shift;
+    const int log2   = __ffs(cols) - 1; // of cols
+    const int n_x    = (n_cols + cols - 1) >> log2;
     parts += 4*lane;
 
     packed16_dependencies_wait();
@@ -257,14 +257,14 @@ static __global__ void __launch_bounds__(PACKED16_MERGE_SHARES_THREADS) packed16
     }
     int2 end = make_int2(0, args.n_units - 1);
     if (args.n_units == 0) {
-        end = ends[(seq*n_x + (col >> shift))*args.n_head_kv + kv];
+        end = ends[(seq*n_x + (col >> log2))*args.n_head_kv + kv];
         if (end.x == end.y) {
             return; // written already
         }
     }
     // The row of piece i; the first one of an item has the second place of its block.
     const auto row_of = [=](const int i) {
-        return args.n_units == 0 ? (uint32_t) (2*i + (i == end.x) << shift) + (col & (cols - 1)) :
+        return args.n_units == 0 ? ((uint32_t) (2*i + (i == end.x)) << log2) + (col & (cols - 1)) :
             ((uint32_t) (seq*args.n_head_kv + kv)*args.n_units + i)*n_cols + col;
     };
 

@@ -35,14 +35,15 @@ static __device__ __forceinline__ uint2 packed16_scaled_bytes(const uint32_t x, 
                       packed16_as_word(__hmul2(__hsub2(packed16_as_half2(packed16_two_bytes<2, 3>(x)), o), d)));
 }
 
+// Bit 15 or 31 is set where one of two halves is not finite: an exponent of all ones carries into it.
+static __device__ __forceinline__ uint32_t packed16_bad_bits(const uint32_t w) { return ((w & 0x7FFF7FFFu) + 0x04000400u) & 0x80008000u; }
+
 // The 8 values of a raw V load as halves: w[0] dims V_t::dim(l, 0..3), w[1] dims V_t::dim(l, 4..7). Returns whether one of
 // them may not be finite.
 static __device__ __forceinline__ bool packed16_v_halves(const packed16_v_f16 & raw, uint2 (&w)[2]) {
     w[0] = make_uint2(raw.q.x, raw.q.y);
     w[1] = make_uint2(raw.q.z, raw.q.w);
-    // an exponent of all ones carries into bit 15 or 31
-    return ((((raw.q.x & 0x7FFF7FFFu) + 0x04000400u) | ((raw.q.y & 0x7FFF7FFFu) + 0x04000400u) |
-             ((raw.q.z & 0x7FFF7FFFu) + 0x04000400u) | ((raw.q.w & 0x7FFF7FFFu) + 0x04000400u)) & 0x80008000u) != 0;
+    return (packed16_bad_bits(raw.q.x) | packed16_bad_bits(raw.q.y) | packed16_bad_bits(raw.q.z) | packed16_bad_bits(raw.q.w)) != 0;
 }
 static __device__ __forceinline__ bool packed16_v_halves(const packed16_v_q8_0 & raw, uint2 (&w)[2]) {
     const half2 d = packed16_as_half2((uint32_t) raw.d*0x10001u);
@@ -80,8 +81,4 @@ static __device__ __forceinline__ uint32_t packed16_larger_halves(const uint32_t
     const uint32_t high = (a & 0x7FFF0000u) > (b & 0x7FFF0000u) ? a & 0x7FFF0000u : b & 0x7FFF0000u;
     return low | high;
 #endif // defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-}
-// Whether one of two halves may not be finite: an exponent of all ones carries into bit 15 or 31.
-static __device__ __forceinline__ bool packed16_bad_halves(const uint32_t w) {
-    return (((w & 0x7FFF7FFFu) + 0x04000400u) & 0x80008000u) != 0;
 }

@@ -73,7 +73,20 @@ static void add_packed16_test_cases(std::vector<std::unique_ptr<test_case>> & te
         }
         attention(type_V, 256, 4, 6, 16384,   1, 1, MASK_CAUSAL);
         attention(type_V, 256, 4, 6, 16384,   4, 1, MASK_SLOTS);
-        attention(type_V, 256, 4, 6,  1280, 512, 1, MASK_CAUSAL);
+        attention(type_V, 256, 4, 6,  1792, 512, 1, MASK_CAUSAL);
+    }
+
+    // prefill by a kernel of ours where fewer cells are unpacked for another
+    for (int64_t hs : { 64, 128, 256 }) {
+        const int64_t kv = (PACKED16_PREFILL_F16_BELOW(hs) + 255)/256*256;
+        for (ggml_type type_V : v_types) {
+            for (packed16_mask mask : masks) {
+                if (kv > 0) {
+                    attention(type_V, hs, 2, 4, kv, 33, 1, mask); // blocks of 8 warps
+                    attention(type_V, hs, 2, 2, kv,  9, 1, mask, true);
+                }
+            }
+        }
     }
 
     for (ggml_type type_V : v_types) {

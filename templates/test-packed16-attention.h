@@ -6,7 +6,7 @@
 #include "../ggml/src/ggml-cuda/packed16-config.h"
 #else // no GPU backend of ours: nothing is unpacked
 #define PACKED16_MAX_DECODE_NQ        8
-#define PACKED16_PREFILL_F16_BELOW(D) 0
+#define PACKED16_PREFILL_F16_BELOW(d) 0
 #endif // __has_include
 
 #include <map>

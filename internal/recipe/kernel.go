@@ -38,7 +38,15 @@ func (k Kernel) HasHeadSize(d int) bool {
 // PrefillF16Below is the number of cells below which the auto prefill of head size d
 // unpacks K and V to f16 for the backend's own kernel, 0 for never.
 func (k Kernel) PrefillF16Below(d int) int {
-	return map[int]int{64: k.PrefillF16Below64, 128: k.PrefillF16Below128, 256: k.PrefillF16Below256}[d]
+	switch d {
+	case 64:
+		return k.PrefillF16Below64
+	case 128:
+		return k.PrefillF16Below128
+	case 256:
+		return k.PrefillF16Below256
+	}
+	return 0
 }
 
 // HasVType reports whether kernels for V type t (f16, q8_0, q4_0) are built.
@@ -92,10 +100,10 @@ var kernelKeys = []Key{
 		Doc:   "KV cells below which the auto prefill unpacks K and V of head size 64 to f16 for the backend's own kernel; 0: never",
 		field: func(k *Kernel) any { return &k.PrefillF16Below64 }},
 	{Path: "kernel.prefill_f16_below_128", Kind: Int, Default: 0, Min: 0, Max: 65536,
-		Doc:   "the same for head size 128",
+		Doc:   "KV cells below which the auto prefill unpacks K and V of head size 128 to f16 for the backend's own kernel; 0: never",
 		field: func(k *Kernel) any { return &k.PrefillF16Below128 }},
 	{Path: "kernel.prefill_f16_below_256", Kind: Int, Default: 0, Min: 0, Max: 65536,
-		Doc:   "the same for head size 256",
+		Doc:   "KV cells below which the auto prefill unpacks K and V of head size 256 to f16 for the backend's own kernel; 0: never",
 		field: func(k *Kernel) any { return &k.PrefillF16Below256 }},
 	{Path: "kernel.bm", Kind: Int, Default: 64, Allowed: []string{"8", "16", "32", "48", "64"},
 		Doc:   "query rows of a dot4 prefill tile; eight warps share them, times the heads of gqa_group",

@@ -195,7 +195,7 @@ func Route(s Shape, k recipe.Kernel, env Env) Decision {
 // shortPrefills says below how many cells auto unpacks, "" for never.
 func shortPrefills(k recipe.Kernel) string {
 	var s []string
-	for _, d := range []int{64, 128, 256} {
+	for _, d := range k.HeadSizes {
 		if n := k.PrefillF16Below(d); n > 0 {
 			s = append(s, fmt.Sprintf("nk < %d at D=%d", n, d))
 		}
