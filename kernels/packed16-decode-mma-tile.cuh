@@ -56,8 +56,8 @@ struct packed16_decode_mask {
         if (idle()) {
             return;
         }
-        const int    k  = k0 + packed16_fresh(threadIdx.x);
-        const char * at = mask + (int64_t) 2*k;
+        const int k = k0 + packed16_fresh(threadIdx.x);
+        uintptr_t at = (uintptr_t) mask + (int64_t) 2*k;
 #pragma unroll
         for (int r = 0; r < rows; ++r, at += nbm1) {
             bits[r] = PACKED16_MASK_DEAD;

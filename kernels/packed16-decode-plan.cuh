@@ -69,8 +69,8 @@ static int packed16_plan_decode(
         }
         a.unit_chunks = a.chunks_per_cta == per_super ? per_super : 1;
         // Too many for chunks: as many super-chunks a block as let all blocks run at once if these fill nine places of ten, else one.
-        if (a.unit_chunks == per_super) {
-            const int64_t run = (n_supers*rows + slots - 1)/slots;
+        if (a.unit_chunks == per_super && rows <= slots) {
+            const int64_t run = (n_supers + slots/rows - 1)/(slots/rows);
             if ((n_supers + run - 1)/run*rows >= slots - slots/10) {
                 a.chunks_per_cta = (int) run*per_super;
             }

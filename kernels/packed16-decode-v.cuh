@@ -85,7 +85,7 @@ struct packed16_v_tiles_f16 {
 template <int D>
 struct packed16_v_tiles_q8_0 {
     static constexpr int tiles      = packed16_decode_mma_tiles(D);
-    static constexpr int neighbours = 2*tiles;
+    static constexpr int neighbours = 2*tiles < 4 ? 2*tiles : 4; // what a store takes
     static constexpr __device__ int tile_of(const int i) { return i/2; }
     static constexpr __device__ int row_of(const int i) { return i%2; }
     static __device__ __forceinline__ int first(const int warp, const int lane) { return (warp*8 + (lane >> 2))*2*tiles; }

@@ -38,19 +38,19 @@ static void packed16_launch_prefill(const packed16_call & call, cudaStream_t str
     CUDA_CHECK(cudaGetLastError());
 }
 
-template <int D, typename V_t, int n_warps>
+template <int D, typename V_t, int shape>
 static void packed16_launch_prefill_mma(const packed16_call & call, cudaStream_t stream) {
-    using tile = packed16_prefill_tile<D, n_warps>;
+    using tile = packed16_prefill_tile<D, shape>;
     static_assert(tile::cols <= PACKED16_MMA_MAX_COLS, "packed16: scratch is too small for this tile");
     packed16_args a = call.args;
 #if PACKED16_DYNAMIC_SMEM
-    constexpr size_t smem = sizeof(packed16_prefill_mma_smem<D, V_t, n_warps>);
-    CUDA_SET_SHARED_MEMORY_LIMIT((packed16_prefill_mma<D, V_t, n_warps>), smem);
+    constexpr size_t smem = sizeof(packed16_prefill_mma_smem<D, V_t, shape>);
+    CUDA_SET_SHARED_MEMORY_LIMIT((packed16_prefill_mma<D, V_t, shape>), smem);
 #else
     constexpr size_t smem = 0;
 #endif // PACKED16_DYNAMIC_SMEM
     int resident = 0;
-    CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, packed16_prefill_mma<D, V_t, n_warps>, tile::threads, smem));
+    CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, packed16_prefill_mma<D, V_t, shape>, tile::threads, smem));
 
     const int n_rows = packed16_prefill_rows(a, call.n_seq, tile::cols);
     const int slots  = call.nsm*std::max(std::min(resident, tile::resident), 1);
@@ -59,7 +59,7 @@ static void packed16_launch_prefill_mma(const packed16_call & call, cudaStream_t
     const dim3 grid  = n_rows ? dim3(packed16_prefill_shares(a, n_rows, tile::bn, slots)) : dim3(n_x, a.n_head_kv, call.n_seq*a.n_units);
 
     packed16_launch_prepare<D>(call, tile::cols, tile::bn, stream);
-    packed16_start(packed16_prefill_mma<D, V_t, n_warps>, grid, dim3(tile::threads), smem, stream,
+    packed16_start(packed16_prefill_mma<D, V_t, shape>, grid, dim3(tile::threads), smem, stream,
         (const int *) call.q_payload, (const float *) call.q_scales, call.k, call.k_scales, call.v, call.mask,
         (const uint8_t *) (call.mask ? call.classes : nullptr), call.sinks, call.dst, call.parts, call.meta, call.ends, n_rows, a);
     if (a.n_units != 1) {
@@ -74,11 +74,16 @@ static void packed16_launch_prefill_side(const packed16_call & call, cudaStream_
     const packed16_args & a = call.args;
     if (call.mma) {
         // few columns, or too little shared memory: blocks of 4 warps
-        if (a.nq*a.gqa > packed16_prefill_tile<D, 4>::cols && sizeof(packed16_prefill_mma_smem<D, V_t, 8>) <= call.smem_limit) {
-            packed16_launch_prefill_mma<D, V_t, 8>(call, stream);
-        } else {
-            packed16_launch_prefill_mma<D, V_t, 4>(call, stream);
+        const bool many = a.nq*a.gqa > packed16_prefill_tile<D, 4>::cols;
+        if (many && sizeof(packed16_prefill_mma_smem<D, V_t, 8>) <= call.smem_limit) {
+            return packed16_launch_prefill_mma<D, V_t, 8>(call, stream);
         }
+        if constexpr (PACKED16_MMA_ASYNC && D == 128) {
+            if (many && sizeof(packed16_prefill_mma_smem<D, V_t, PACKED16_SHAPE_LOW>) <= call.smem_limit) {
+                return packed16_launch_prefill_mma<D, V_t, PACKED16_SHAPE_LOW>(call, stream);
+            }
+        }
+        packed16_launch_prefill_mma<D, V_t, 4>(call, stream);
     } else if (PACKED16_GQA_GROUP > 1 && a.gqa % PACKED16_GQA_GROUP == 0) {
         packed16_launch_prefill<D, V_t, PACKED16_GQA_GROUP>(call, stream);
     } else {

@@ -16,9 +16,9 @@ template <typename V_t> struct packed16_v_staging                 { static const
 template <>             struct packed16_v_staging<packed16_v_f16> { static constexpr bool raw = false; };
 
 // The shared memory of a block.
-template <int D, typename V_t, int n_warps>
+template <int D, typename V_t, int shape>
 struct packed16_prefill_mma_smem {
-    using tile = packed16_prefill_tile<D, n_warps>;
+    using tile = packed16_prefill_tile<D, shape>;
 
     alignas(16) char  k[tile::bufs][tile::bn][D + 16];   // 16 bytes of padding: no bank conflicts by rows
     alignas(16) float ks[tile::bufs][D/32][tile::bn];    // K scales; the cells of a lane side by side, see packed16_mma_c::place
@@ -45,9 +45,9 @@ struct packed16_prefill_source {
 };
 
 // The threads that share a cell of a tile, and the cell of a thread.
-template <int D, int n_warps>
+template <int D, int shape>
 struct packed16_cell_threads {
-    static constexpr int of_cell = packed16_prefill_tile<D, n_warps>::threads/packed16_prefill_tile<D, n_warps>::bn;
+    static constexpr int of_cell = packed16_prefill_tile<D, shape>::threads/packed16_prefill_tile<D, shape>::bn;
     int cell, part;
 
     __device__ __forceinline__ packed16_cell_threads(const int tid) : cell((unsigned int) tid/of_cell), part((unsigned int) tid%of_cell) {}
@@ -65,18 +65,18 @@ static __device__ __forceinline__ void packed16_copy_row(char * to, const char *
 }
 
 // Puts copies of the payload of cells k0 .. under way (AMD: makes them). Rows past the last cell repeat it: they are hidden.
-template <int D, typename V_t, int n_warps>
+template <int D, typename V_t, int shape>
 static __device__ __forceinline__ void packed16_copy_k(
-        packed16_prefill_mma_smem<D, V_t, n_warps> & smem, const packed16_prefill_source & from, const int buf, const int k0, const int tid) {
-    const packed16_cell_threads<D, n_warps> my(tid);
+        packed16_prefill_mma_smem<D, V_t, shape> & smem, const packed16_prefill_source & from, const int buf, const int k0, const int tid) {
+    const packed16_cell_threads<D, shape> my(tid);
     packed16_copy_row<D, 16, my.of_cell>(smem.k[buf][my.cell], from.k + from.row(k0 + my.cell, from.nbk1), my.part);
 }
 
 // The same for what is converted on the way: K scales, and V of a quantised type.
-template <int D, typename V_t, int n_warps>
+template <int D, typename V_t, int shape>
 static __device__ __forceinline__ void packed16_copy_raw(
-        packed16_prefill_mma_smem<D, V_t, n_warps> & smem, const packed16_prefill_source & from, const int buf, const int k0, const int tid) {
-    const packed16_cell_threads<D, n_warps> my(tid);
+        packed16_prefill_mma_smem<D, V_t, shape> & smem, const packed16_prefill_source & from, const int buf, const int k0, const int tid) {
+    const packed16_cell_threads<D, shape> my(tid);
     if (my.part == 0) {
         packed16_copy_async<D/16>(&smem.ks_raw[buf][my.cell*(D/16)], from.ks + from.row(k0 + my.cell, from.nbs1));
     }
@@ -96,12 +96,12 @@ static __device__ __forceinline__ void packed16_copy_raw(
 }
 
 // V of type f16 needs no conversion: straight to its place.
-template <int D, typename V_t, int n_warps>
+template <int D, typename V_t, int shape>
 static __device__ __forceinline__ void packed16_copy_v(
-        packed16_prefill_mma_smem<D, V_t, n_warps> & smem, const packed16_prefill_source & from, const int buf, const int k0, const int tid) {
+        packed16_prefill_mma_smem<D, V_t, shape> & smem, const packed16_prefill_source & from, const int buf, const int k0, const int tid) {
 #if PACKED16_MMA_ASYNC
     if constexpr (!packed16_v_staging<V_t>::raw) {
-        const packed16_cell_threads<D, n_warps> my(tid);
+        const packed16_cell_threads<D, shape> my(tid);
         packed16_copy_row<2*D, 16, my.of_cell>((char *) smem.v[buf].v[my.cell], from.v + from.row(k0 + my.cell, from.nbv1), my.part);
     }
 #endif // PACKED16_MMA_ASYNC
@@ -109,12 +109,12 @@ static __device__ __forceinline__ void packed16_copy_v(
 }
 
 // Zeroes what is not finite in the pieces of an f16 V that this thread copied, once they have landed.
-template <int D, typename V_t, int n_warps>
+template <int D, typename V_t, int shape>
 static __device__ __forceinline__ void packed16_check_v(
-        packed16_prefill_mma_smem<D, V_t, n_warps> & smem, const int buf, const int slot, const int tid) {
+        packed16_prefill_mma_smem<D, V_t, shape> & smem, const int buf, const int slot, const int tid) {
 #if PACKED16_MMA_ASYNC
     if constexpr (!packed16_v_staging<V_t>::raw) {
-        const packed16_cell_threads<D, n_warps> my(tid);
+        const packed16_cell_threads<D, shape> my(tid);
         uint4 *  row  = (uint4 *) smem.v[buf].v[my.cell];
         uint32_t most = 0;
 #pragma unroll
@@ -138,11 +138,11 @@ static __device__ __forceinline__ void packed16_check_v(
 }
 
 // Turns the raw bytes of cells k0 .. into f32 scales and f16 values; from memory where nothing was copied before.
-template <int D, typename V_t, int n_warps>
+template <int D, typename V_t, int shape>
 static __device__ __forceinline__ void packed16_convert(
-        packed16_prefill_mma_smem<D, V_t, n_warps> & smem, const packed16_prefill_source & from,
+        packed16_prefill_mma_smem<D, V_t, shape> & smem, const packed16_prefill_source & from,
         const int buf, const int slot, const int k0, const int tid) {
-    using tile = packed16_prefill_tile<D, n_warps>;
+    using tile = packed16_prefill_tile<D, shape>;
     {
         const int r  = (unsigned int) tid % tile::bn; // a warp reads a row per lane, and writes neighbouring words
         const int at = r/PACKED16_MMA_M*PACKED16_MMA_M + packed16_mma_c<float>::place(r % PACKED16_MMA_M);

@@ -15,20 +15,20 @@ static __device__ __forceinline__ float packed16_round_22(const float x) {
 }
 
 // Logits of a warp's columns against a tile of cells.
-template <int D, int n_warps>
-using packed16_prefill_s = packed16_mma_c<float>[packed16_prefill_tile<D, n_warps>::mt][packed16_prefill_tile<D, n_warps>::nt];
+template <int D, int shape>
+using packed16_prefill_s = packed16_mma_c<float>[packed16_prefill_tile<D, shape>::mt][packed16_prefill_tile<D, shape>::nt];
 
 // Results of a warp's columns.
-template <int D, int n_warps>
-using packed16_prefill_o = packed16_mma_c<float>[D/PACKED16_MMA_M][packed16_prefill_tile<D, n_warps>::nt];
+template <int D, int shape>
+using packed16_prefill_o = packed16_mma_c<float>[D/PACKED16_MMA_M][packed16_prefill_tile<D, shape>::nt];
 
 // s[m][n] = from + logits of cells first + 16*m .. of K tile `buf` against the columns of this warp.
-template <int D, typename V_t, int n_warps>
+template <int D, typename V_t, int shape>
 static __device__ __forceinline__ void packed16_prefill_logits(
-        packed16_prefill_s<D, n_warps> & s, const float (&from)[packed16_prefill_tile<D, n_warps>::nt][packed16_mma_c<float>::n_cols],
-        const packed16_prefill_mma_smem<D, V_t, n_warps> & smem, const int buf, const int first,
+        packed16_prefill_s<D, shape> & s, const float (&from)[packed16_prefill_tile<D, shape>::nt][packed16_mma_c<float>::n_cols],
+        const packed16_prefill_mma_smem<D, V_t, shape> & smem, const int buf, const int first,
         const int * __restrict__ Q, const float * __restrict__ Q_scales, const int warp_col, const int lane) {
-    using tile = packed16_prefill_tile<D, n_warps>;
+    using tile = packed16_prefill_tile<D, shape>;
     using c_t  = packed16_mma_c<float>;
 
     packed16_mma_c<int> start;
@@ -100,12 +100,12 @@ static __device__ __forceinline__ void packed16_prefill_logits(
 }
 
 // o += the values that f16 does not hold, of the cells k0 + i for the bits i of `cells`, for the columns that give them a weight.
-template <int D, typename V_t, int n_warps>
+template <int D, typename V_t, int shape>
 static __device__ __forceinline__ void packed16_prefill_add_bad(
-        packed16_prefill_o<D, n_warps> & o,
-        const packed16_mma_c<float> (&s)[packed16_prefill_tile<D, n_warps>::nt], unsigned int cells,
+        packed16_prefill_o<D, shape> & o,
+        const packed16_mma_c<float> (&s)[packed16_prefill_tile<D, shape>::nt], unsigned int cells,
         const packed16_prefill_source & from, const int k0, const int lane) {
-    using tile = packed16_prefill_tile<D, n_warps>;
+    using tile = packed16_prefill_tile<D, shape>;
     using c_t  = packed16_mma_c<float>;
 #pragma unroll 1
     for (; cells; cells &= cells - 1) {

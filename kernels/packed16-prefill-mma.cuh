@@ -40,22 +40,22 @@
 #define PACKED16_PREFILL_WAVES_128 8
 #endif // defined(__gfx1102__) || defined(__gfx1103__) || defined(__gfx1150__)
 
-// Launch: block n_warps*32, on NVIDIA with sizeof(smem) bytes; grid: see packed16_share.
+// Launch: block tile::threads, on NVIDIA with sizeof(smem) bytes; grid: see packed16_share.
 //   Q, Q_scales  columns q*gqa + g; tile::cols rows past the last one must be readable
 //   classes      for tile::cols columns and tile::bn cells, or null: then every tile is full if mask is null, and mixed if not
 //   dst          f32 [seq][q][head][D]; sinks: n_head floats or null
 //   parts, meta, ends   for packed16_merge_shares; not used with n_units 1
 //   n_rows       of items in a line: packed16_prefill_rows
-template <int D, typename V_t, int n_warps>
-static __global__ void PACKED16_LAUNCH_BOUNDS(n_warps*WARP_SIZE, D == 128 ? PACKED16_PREFILL_WAVES_128 : 4, n_warps == 8 ? 1 : 2) packed16_prefill_mma(
+template <int D, typename V_t, int shape>
+static __global__ void PACKED16_LAUNCH_BOUNDS(packed16_shape_warps(shape)*WARP_SIZE, D == 128 ? PACKED16_PREFILL_WAVES_128 : 4, shape == 4 ? 2 : 1) packed16_prefill_mma(
         const int * Q_all, const float * Q_scales_all,
         const char * __restrict__ K, const char * __restrict__ K_scales, const char * __restrict__ V,
         const char * __restrict__ mask_all, const uint8_t * classes_all, const float * __restrict__ sinks,
         float * __restrict__ dst, float * __restrict__ parts, float2 * __restrict__ meta, int2 * __restrict__ ends,
         const int n_rows, const packed16_args args) {
 #if PACKED16_MMA_NATIVE || defined(HOSTRUN)
-    using tile = packed16_prefill_tile<D, n_warps>;
-    using smem_t = packed16_prefill_mma_smem<D, V_t, n_warps>;
+    using tile = packed16_prefill_tile<D, shape>;
+    using smem_t = packed16_prefill_mma_smem<D, V_t, shape>;
     using c_t  = packed16_mma_c<float>;
 
     PACKED16_SHARED(smem_t, smem);
@@ -182,7 +182,7 @@ static __global__ void PACKED16_LAUNCH_BOUNDS(n_warps*WARP_SIZE, D == 128 ? PACK
             // Half of the warps make the next V f16 before their products, half after them: a scheduler has one of each, so that
             // vector and matrix units are not all busy, or idle, at once.
             const int  k1    = w.t[1]*tile::bn;
-            const bool early = warp < n_warps/2 || !busy;
+            const bool early = warp < tile::warps/2 || !busy;
             if (early) {
                 packed16_convert(smem, from, 1 - buf, slot1, k1, tid);
             }
@@ -212,8 +212,8 @@ static __global__ void PACKED16_LAUNCH_BOUNDS(n_warps*WARP_SIZE, D == 128 ? PACK
 
 #pragma unroll 1
             for (int first = 0; first < tile::bn; first += tile::step) {
-                packed16_prefill_s<D, n_warps> s;
-                packed16_prefill_logits<D, V_t, n_warps>(s, neg, smem, mine, first, Q, Q_scales, warp_col, lane);
+                packed16_prefill_s<D, shape> s;
+                packed16_prefill_logits<D, V_t, shape>(s, neg, smem, mine, first, Q, Q_scales, warp_col, lane);
 
                 if (kind == PACKED16_TILE_MIXED) {
 #pragma unroll
@@ -335,7 +335,7 @@ static __global__ void PACKED16_LAUNCH_BOUNDS(n_warps*WARP_SIZE, D == 128 ? PACK
 #pragma unroll
                     for (int mi = 0; mi < tile::mt; ++mi) {
                         const int c = first + mi*PACKED16_MMA_M;
-                        packed16_prefill_add_bad<D, V_t, n_warps>(o, s[mi], smem.bad[bad][c/32] >> c%32 & 0xFFFF, from, k0 + c, lane);
+                        packed16_prefill_add_bad<D, V_t, shape>(o, s[mi], smem.bad[bad][c/32] >> c%32 & 0xFFFF, from, k0 + c, lane);
                     }
                 }
             }

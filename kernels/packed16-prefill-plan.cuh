@@ -27,21 +27,26 @@
 // The most columns of a block.
 #define PACKED16_MMA_MAX_COLS 256
 
+// Shapes of a block: 4 or 8 warps, or 8 with tiles of 32 cells, for GPUs whose shared memory does not take 64 at D=128.
+#define PACKED16_SHAPE_LOW 32
+static constexpr __host__ __device__ int packed16_shape_warps(const int shape) { return shape == PACKED16_SHAPE_LOW ? 8 : shape; }
+
 // The tile of a block.
-template <int D, int n_warps>
+template <int D, int shape>
 struct packed16_prefill_tile {
-    static constexpr int threads   = n_warps*WARP_SIZE;
+    static constexpr int warps     = packed16_shape_warps(shape);
+    static constexpr int threads   = warps*WARP_SIZE;
     // 128 accumulators a lane at D=256. NVIDIA takes more columns below that, to read shared memory less often.
     static constexpr int warp_cols = D < 256 && PACKED16_MMA_ASYNC ? 32 : 16;
     static constexpr int nt        = warp_cols/PACKED16_MMA_N; // N tiles of a warp
-    static constexpr int cols      = n_warps*warp_cols;        // (query, head) pairs of a block
-    static constexpr int bn        = PACKED16_MMA_ASYNC && n_warps == 8 ? 64 : 32; // cells
+    static constexpr int cols      = warps*warp_cols;          // (query, head) pairs of a block
+    static constexpr int bn        = PACKED16_MMA_ASYNC && shape == 8 ? 64 : 32; // cells
     // Cells whose logits a warp has at once. At D=128 those of 64 would spill.
     static constexpr int step      = D == 128 ? 32 : bn;
     static constexpr int mt        = step/PACKED16_MMA_M;      // M tiles of them
     static constexpr int bufs      = PACKED16_MMA_ASYNC ? 2 : 1;
     // The most blocks of a multiprocessor whose results there is scratch for; fewer may fit.
-    static constexpr int resident  = (PACKED16_MMA_ASYNC ? 1 : D == 256 ? 2 : 4)*(8/n_warps);
+    static constexpr int resident  = (PACKED16_MMA_ASYNC ? 1 : D == 256 ? 2 : 4)*(8/warps);
 };
 
 // Rows of items in a line: tiles of columns of every sequence. 0: there is no line.
@@ -95,9 +100,9 @@ struct packed16_prefill_scratch {
 
 // What no call with fewer rows or cells exceeds: it may have a line where this one is too long for that, and without a line fewer items, so
 // more pieces of each.
-template <int D, int n_warps>
+template <int D, int shape>
 static inline void packed16_prefill_scratch_add(packed16_prefill_scratch & s, const packed16_args & a, const int n_seq, const int nsm) {
-    using tile = packed16_prefill_tile<D, n_warps>;
+    using tile = packed16_prefill_tile<D, shape>;
     const int64_t n_x   = (a.nq*a.gqa + tile::cols - 1)/tile::cols;
     const int     slots = nsm*tile::resident;
     int64_t parts, items = 0;
@@ -114,11 +119,12 @@ static inline void packed16_prefill_scratch_add(packed16_prefill_scratch & s, co
     s.classes = std::max(s.classes, (size_t) packed16_class_stride(a.nk, tile::bn)*n_x*a.n_mask3);
 }
 
-// What blocks of 8 and of 4 warps need: which of them run depends on the device's shared memory.
+// What blocks of every shape need: which of them run depends on the device's shared memory.
 static inline packed16_prefill_scratch packed16_prefill_scratch_of(const packed16_args & a, const int n_seq, const int D, const int nsm) {
     packed16_prefill_scratch s = {};
     switch (D) {
-#define X(d) case d: packed16_prefill_scratch_add<d, 8>(s, a, n_seq, nsm); packed16_prefill_scratch_add<d, 4>(s, a, n_seq, nsm); break;
+#define X(d) case d: packed16_prefill_scratch_add<d, 8>(s, a, n_seq, nsm); packed16_prefill_scratch_add<d, 4>(s, a, n_seq, nsm); \
+            packed16_prefill_scratch_add<d, PACKED16_SHAPE_LOW>(s, a, n_seq, nsm); break;
         PACKED16_HEAD_SIZES(X)
 #undef X
         default: GGML_ABORT("packed16: no prefill for head size %d", D);

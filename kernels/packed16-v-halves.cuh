@@ -74,11 +74,11 @@ static __device__ __forceinline__ bool packed16_zero_bad(uint2 (&w)[2]) {
 
 // The larger magnitudes of two pairs of halves; what is not finite is the largest.
 static __device__ __forceinline__ uint32_t packed16_larger_halves(const uint32_t a, const uint32_t b) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+#if !defined(GGML_USE_HIP) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
     return packed16_as_word(__hmax2_nan(__habs2(packed16_as_half2(a)), __habs2(packed16_as_half2(b))));
 #else
     const uint32_t low  = (a & 0x7FFF) > (b & 0x7FFF) ? a & 0x7FFF : b & 0x7FFF;
     const uint32_t high = (a & 0x7FFF0000u) > (b & 0x7FFF0000u) ? a & 0x7FFF0000u : b & 0x7FFF0000u;
     return low | high;
-#endif // defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+#endif // !defined(GGML_USE_HIP) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 }

@@ -53,6 +53,7 @@ func TestWhatIsRefusedDoesNotCompile(t *testing.T) {
 		{recipe.CUDA, []int{64}, "f16", func(k *recipe.Kernel) { k.Chunk, k.VerifyMaxNQ = 64, 4 }, "kernel.verify_max_nq"},
 		{recipe.CUDA, []int{64, 256}, "f16", func(k *recipe.Kernel) { k.Chunk, k.VerifyMaxNQ = 64, 5 }, ""},
 		{recipe.CUDA, []int{64}, "q8_0", func(k *recipe.Kernel) { k.Chunk, k.DecodeBN, k.VSubTile, k.VerifyMaxNQ = 64, 32, 32, 1 }, ""},
+		{recipe.CUDA, []int{128, 256}, "q8_0", func(k *recipe.Kernel) { k.Chunk = 64 }, ""},
 	} {
 		tried := *r
 		tried.Kernel.HeadSizes, tried.Kernel.VTypes = c.heads, []string{c.v}

@@ -21,6 +21,7 @@ func TestNVIDIAConfiguration(t *testing.T) {
 		"d=256 route=prefill nq=40 nk=320 gqa=2 mask=sequences", "d=64 route=prefill nq=70 nk=390 gqa=2 mask=dead sinks=1",
 		"d=256 nk=700 mask=holes", "d=64 nk=257 gqa=2", "d=256 nq=5 nk=300 mask=dead sinks=1", "d=64 nq=8 nk=1025 gqa=8 mask=window",
 		"d=256 nk=1025 mask=shuffled cta=2 sinks=1", "d=64 nk=1 gqa=1", "d=64 nk=2049 gqa=16 mask=causal unit=8 cta=8",
+		"d=64 nq=2 nk=700 mask=none cta=2", "d=256 nk=300 gqa=6 mask=none",
 	}
 	for nq := 2; nq <= 8; nq++ {
 		cases = append(cases, Case(fmt.Sprintf("d=64 nq=%d nk=%d gqa=%d mask=%s kv=%d seq=%d mask3=%d cta=%d k=%s sinks=%d cols=%d order=%d",

@@ -15,7 +15,7 @@ struct run_plan {
     int unit  = 1;                // decode: chunks in one partial result
     bool assume_causal = false;   // prefill: the seed's unsafe shortcut
     int sms   = 1;                // mma: multiprocessors to fill with shares of the cells
-    int warps = 8;                // mma: 4: as where a block has little shared memory
+    int warps = 8;                // mma: 4: as where a block has little shared memory, 32: as where it has too little for tiles of 64 cells at D=128
 };
 
 // Runs the plan through the kernels' own launch code; the result is f32 [seq][query of the call][head][D].

@@ -16,9 +16,9 @@ static void check(const char * what, const packed16_args & a, const int n_seq, c
 }
 
 // What packed16_launch_prefill_mma makes of a call where `resident` blocks fit.
-template <int D, int n_warps>
+template <int D, int shape>
 static packed16_prefill_scratch launched(const packed16_args & a, const int n_seq, const int nsm, const int resident) {
-    using tile = packed16_prefill_tile<D, n_warps>;
+    using tile = packed16_prefill_tile<D, shape>;
     const int    n_x    = (a.nq*a.gqa + tile::cols - 1)/tile::cols;
     const int    n_rows = packed16_prefill_rows(a, n_seq, tile::cols);
     const int    slots  = nsm*std::min(resident, tile::resident);
@@ -50,7 +50,8 @@ static void calls(std::mt19937 & random, const int n) {
             a.nk = j == 0 ? most.nk : size(most.nk);
             const int resident = 1 + below(8);
             for (const packed16_prefill_scratch & need : {
-                    launched<D, 8>(a, n_seq, nsm, resident), launched<D, 4>(a, n_seq, nsm, resident), packed16_prefill_scratch_of(a, n_seq, D, nsm)}) {
+                    launched<D, 8>(a, n_seq, nsm, resident), launched<D, 4>(a, n_seq, nsm, resident), launched<D, PACKED16_SHAPE_LOW>(a, n_seq, nsm, resident),
+                    packed16_prefill_scratch_of(a, n_seq, D, nsm)}) {
                 check("results", a, n_seq, D, nsm, most, need.parts,   room.parts);
                 check("items",   a, n_seq, D, nsm, most, need.items,   room.items);
                 check("classes", a, n_seq, D, nsm, most, need.classes, room.classes);
