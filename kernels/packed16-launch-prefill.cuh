@@ -64,7 +64,8 @@ static void packed16_launch_prefill_mma(const packed16_call & call, cudaStream_t
         (const uint8_t *) (call.mask ? call.classes : nullptr), call.sinks, call.dst, call.parts, call.meta, call.ends, n_rows, a);
     if (a.n_units != 1) {
         constexpr int cols = packed16_merge_shares_cols(D);
-        packed16_start(packed16_merge_shares<D>, dim3((a.nq*a.gqa + cols - 1)/cols, a.n_head_kv, call.n_seq), dim3(PACKED16_MERGE_SHARES_THREADS), 0, stream,
+        const dim3    merge((a.nq*a.gqa + cols - 1)/cols, a.n_head_kv, call.n_seq);
+        packed16_start(packed16_merge_shares<D>, merge, dim3(PACKED16_MERGE_SHARES_THREADS), 0, stream,
             (const float *) call.parts, (const float2 *) call.meta, (const int2 *) call.ends, call.sinks, call.dst, (int) tile::cols, a);
     }
 }

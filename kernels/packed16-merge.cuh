@@ -17,9 +17,9 @@
 //
 // Short calls where there are clusters of blocks merge within the decode kernel, with the same functions: packed16-cluster.cuh.
 //
-// Tile: 64 dimensions of a column, or 128 where there are many columns, 4 or 8 per thread; 16 threads to a group, so 256 threads are the
-// 16 groups. A thread has the loads of 8 units, 16 or 32 bytes each, under way (2 where a decode block merges for itself and needs its registers), and those
-// of the first units before the maximum is known. Every thread works out the factors of its units for itself.
+// Tile: 64 dimensions of a column, or 128 where there are many columns, 4 or 8 per thread; 16 threads to a group, so 256 threads are
+// the 16 groups. A thread has the loads of 8 units, 16 or 32 bytes each, under way (2 where a decode block merges for itself and needs
+// its registers), and those of the first units before the maximum is known. Every thread works out the factors of its units for itself.
 // LDS: 4 or 8 KiB of sums. Per unit: D*4 + 8 bytes read.
 
 #include "packed16-layout.cuh"

@@ -47,7 +47,8 @@
 //   parts, meta, ends   for packed16_merge_shares; not used with n_units 1
 //   n_rows       of items in a line: packed16_prefill_rows
 template <int D, typename V_t, int shape>
-static __global__ void PACKED16_LAUNCH_BOUNDS(packed16_shape_warps(shape)*WARP_SIZE, D == 128 ? PACKED16_PREFILL_WAVES_128 : 4, shape == 4 ? 2 : 1) packed16_prefill_mma(
+static __global__ void PACKED16_LAUNCH_BOUNDS(
+        packed16_shape_warps(shape)*WARP_SIZE, D == 128 ? PACKED16_PREFILL_WAVES_128 : 4, shape == 4 ? 2 : 1) packed16_prefill_mma(
         const int * Q_all, const float * Q_scales_all,
         const char * __restrict__ K, const char * __restrict__ K_scales, const char * __restrict__ V,
         const char * __restrict__ mask_all, const uint8_t * classes_all, const float * __restrict__ sinks,

@@ -228,7 +228,9 @@ struct packed16_share {
 // Adds up the pieces of the items that were cut, in their order. 32 threads a column (16 at D=64), four dimensions each, at D=256 twice four.
 #define PACKED16_MERGE_SHARES_THREADS 128
 static constexpr __host__ __device__ int packed16_merge_shares_lanes(const int D) { return D/4 < WARP_SIZE ? D/4 : WARP_SIZE; }
-static constexpr __host__ __device__ int packed16_merge_shares_cols(const int D) { return PACKED16_MERGE_SHARES_THREADS/packed16_merge_shares_lanes(D); }
+static constexpr __host__ __device__ int packed16_merge_shares_cols(const int D) {
+    return PACKED16_MERGE_SHARES_THREADS/packed16_merge_shares_lanes(D);
+}
 
 // Launch: grid (ceil(nq*gqa / packed16_merge_shares_cols(D)), n_head_kv, n_seq), block PACKED16_MERGE_SHARES_THREADS.
 //   n_units 0    a line: ends [seq][columns][kv], the blocks that have the first and the last piece of an item; parts and meta have two

@@ -2,8 +2,8 @@
 
 // Quantises Q for one attention call.
 //
-// Tile: one warp owns one row (packed16_prepare: four, one after the other) of D values, lane i the D/32 neighbouring values from D/32*i on: a block of 32 is 4 lanes
-// at D=256. No LDS. Written per row: D bytes of payload and D/32 f32 scales, by a kernel of their own to scratch that attention
+// Tile: one warp owns one row of D values (packed16_prepare: four, one after the other), lane i the D/32 neighbouring values from
+// D/32*i on: a block of 32 is 4 lanes at D=256. No LDS. Written per row: D bytes of payload and D/32 f32 scales, by a kernel of their own to scratch that attention
 // reads with wave-uniform addresses, or by the decode kernel itself to shared memory.
 // The scale is absmax/127 in f32 (nothing is lost by storing it wider), a block below the normal range counts as
 // zero, and a non-finite value makes the scale NaN. The stored scale includes the softmax scale and log2(e).

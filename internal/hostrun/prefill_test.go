@@ -70,7 +70,9 @@ func TestMatrixPrefillAgreesWithFloat64(t *testing.T) {
 			for _, v := range set.vs {
 				cases := prefillCases(d, v, 3*i+n)
 				if d == 128 && set.async {
-					cases = append(cases, Case("route=mma d=128 v="+v+" nq=33 nk=320 gqa=8 mask=window warps=32 sms=3"), Case("route=mma d=128 v="+v+" nq=70 nk=511 gqa=2 mask=dead sinks=1 warps=32"))
+					for _, c := range []string{"nq=33 nk=320 gqa=8 mask=window sms=3", "nq=70 nk=511 gqa=2 mask=dead sinks=1"} {
+						cases = append(cases, Case("route=mma d=128 v="+v+" warps=32 "+c))
+					}
 				}
 				for j, o := range run(t, set.p, cases) {
 					if err := cases[j].Judge(o); err != nil {

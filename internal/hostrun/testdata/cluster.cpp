@@ -51,7 +51,8 @@ static void compare(const char * what, const int D, const packed16_args & args, 
         bad += std::isnan(want[i]) ? !std::isnan(got[i]) : memcmp(&want[i], &got[i], sizeof(float)) != 0;
     }
     if (bad > 0) {
-        printf("%s, D %d, %d units of %d chunks, nq %d, gqa %d: %d of %zu differ\n", what, D, args.n_units, args.unit_chunks, args.nq, args.gqa, bad, n);
+        printf("%s, D %d, %d units of %d chunks, nq %d, gqa %d: %d of %zu differ\n",
+            what, D, args.n_units, args.unit_chunks, args.nq, args.gqa, bad, n);
     }
     differ += bad;
     compared += n;

@@ -50,8 +50,8 @@ static void calls(std::mt19937 & random, const int n) {
             a.nk = j == 0 ? most.nk : size(most.nk);
             const int resident = 1 + below(8);
             for (const packed16_prefill_scratch & need : {
-                    launched<D, 8>(a, n_seq, nsm, resident), launched<D, 4>(a, n_seq, nsm, resident), launched<D, PACKED16_SHAPE_LOW>(a, n_seq, nsm, resident),
-                    packed16_prefill_scratch_of(a, n_seq, D, nsm)}) {
+                    launched<D, 8>(a, n_seq, nsm, resident), launched<D, 4>(a, n_seq, nsm, resident),
+                    launched<D, PACKED16_SHAPE_LOW>(a, n_seq, nsm, resident), packed16_prefill_scratch_of(a, n_seq, D, nsm)}) {
                 check("results", a, n_seq, D, nsm, most, need.parts,   room.parts);
                 check("items",   a, n_seq, D, nsm, most, need.items,   room.items);
                 check("classes", a, n_seq, D, nsm, most, need.classes, room.classes);
