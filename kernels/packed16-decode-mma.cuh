@@ -208,7 +208,7 @@ static __global__ void __launch_bounds__(
                     const int n = i/(4*mt), e = i/(2*mt)%2, m = i/2%mt, r = i%2;
                     const uint32_t mask_bits = bits[n][e][m][r];
                     float &        x         = s[m][n][2*r + e];
-                    x = mask_bits == PACKED16_MASK_DEAD ? PACKED16_LOGIT_DEAD : x + 1.44269504f*packed16_half_bits(mask_bits);
+                    x = mask_bits == PACKED16_MASK_DEAD ? PACKED16_LOGIT_DEAD : x + PACKED16_LOG2E*packed16_half_bits(mask_bits);
                     top[n][e] = fmaxf(top[n][e], x);
                 }
             }

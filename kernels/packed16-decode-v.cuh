@@ -18,18 +18,7 @@
 // rounded once to f16: what an f16 V cache would hold.
 
 #include "packed16-mma.cuh"
-#include "packed16-v.cuh"
-
-static __device__ __forceinline__ uint32_t packed16_half2_bits(const half2 h) {
-    uint32_t bits;
-    __builtin_memcpy(&bits, &h, sizeof(bits));
-    return bits;
-}
-static __device__ __forceinline__ half2 packed16_half2_of(const uint32_t bits) {
-    half2 h;
-    __builtin_memcpy(&h, &bits, sizeof(h));
-    return h;
-}
+#include "packed16-v-halves.cuh"
 
 static constexpr __host__ __device__ int packed16_decode_mma_warps(const int D) { return D == 64 || PACKED16_CHUNK < 128 ? 4 : 8; }
 static constexpr __host__ __device__ int packed16_decode_mma_tiles(const int D) { return D/16/packed16_decode_mma_warps(D); }
@@ -101,14 +90,14 @@ struct packed16_v_tiles_q8_0 {
         for (int p = 0; p < 2; ++p) {
             const char * even = smem.v[k + 8*p + 2*((lane & 3)) + 0] + at;
             const char * odd  = smem.v[k + 8*p + 2*((lane & 3)) + 1] + at;
-            const half2  d    = packed16_half2_of(*(const uint16_t *) even | (uint32_t) *(const uint16_t *) odd << 16);
+            const half2  d    = packed16_as_half2(*(const uint16_t *) even | (uint32_t) *(const uint16_t *) odd << 16);
 #pragma unroll
             for (int m = 0; m < tiles; ++m) {
                 const uint32_t y = *(const uint16_t *) (even + in + 2*m) | (uint32_t) *(const uint16_t *) (odd + in + 2*m) << 16;
 #pragma unroll
                 for (int r = 0; r < 2; ++r) {
-                    const half2 n = packed16_half2_of((y >> 8*r & 0x00FF00FFu) ^ k1152); // 1024 + 128 + value
-                    a[m].x[r + 2*p] = packed16_half2_bits(__hmul2(__hsub2(n, __float2half2_rn(1152.0f)), d));
+                    const half2 n = packed16_as_half2((y >> 8*r & 0x00FF00FFu) ^ k1152); // 1024 + 128 + value
+                    a[m].x[r + 2*p] = packed16_as_word(__hmul2(__hsub2(n, __float2half2_rn(1152.0f)), d));
                 }
             }
         }
@@ -143,15 +132,15 @@ struct packed16_v_tiles_q4_0 {
         for (int p = 0; p < 2; ++p) {
             const char * even = smem.v[k + 8*p + 2*((lane & 3)) + 0] + at;
             const char * odd  = smem.v[k + 8*p + 2*((lane & 3)) + 1] + at;
-            const half2  d    = packed16_half2_of(*(const uint16_t *) even | (uint32_t) *(const uint16_t *) odd << 16);
+            const half2  d    = packed16_as_half2(*(const uint16_t *) even | (uint32_t) *(const uint16_t *) odd << 16);
 #pragma unroll
             for (int m = 0; m < tiles; ++m) {
                 const uint32_t y = (quants(even, in, m/2) | quants(odd, in, m/2) << 16) >> 8*(m%2);
                 // 1024 + n from the low nibble, 1024 + 16*n from the high one
-                const half2 low  = packed16_half2_of((y & 0x000F000Fu) | k1024);
-                const half2 high = packed16_half2_of((y & 0x00F000F0u) | k1024);
-                a[m].x[0 + 2*p] = packed16_half2_bits(__hmul2(__hsub2(low, __float2half2_rn(1032.0f)), d));
-                a[m].x[1 + 2*p] = packed16_half2_bits(__hmul2(__hfma2(high, __float2half2_rn(0.0625f), __float2half2_rn(-72.0f)), d));
+                const half2 low  = packed16_as_half2((y & 0x000F000Fu) | k1024);
+                const half2 high = packed16_as_half2((y & 0x00F000F0u) | k1024);
+                a[m].x[0 + 2*p] = packed16_as_word(__hmul2(__hsub2(low, __float2half2_rn(1032.0f)), d));
+                a[m].x[1 + 2*p] = packed16_as_word(__hmul2(__hfma2(high, __float2half2_rn(0.0625f), __float2half2_rn(-72.0f)), d));
             }
         }
     }

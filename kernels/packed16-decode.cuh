@@ -146,7 +146,7 @@ packed16_decode(
             for (int c = 0; c < ncols; ++c) {
                 if ((c == 0 || g == 0) && c < n_mine && k < args.nk) {
                     const uint32_t bits = mask ? ((const uint16_t *) (mask + (int64_t) q*args.nbm1))[k] : 0;
-                    s     = bits == PACKED16_MASK_DEAD ? PACKED16_LOGIT_DEAD : 1.44269504f*packed16_half_bits(bits);
+                    s     = bits == PACKED16_MASK_DEAD ? PACKED16_LOGIT_DEAD : PACKED16_LOG2E*packed16_half_bits(bits);
                     alive = alive || bits != PACKED16_MASK_DEAD;
                 }
                 smem.p[c][t0 + tid] = s;

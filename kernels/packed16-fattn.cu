@@ -224,7 +224,7 @@ bool ggml_cuda_packed16_flash_attn_ext(ggml_backend_cuda_context & ctx, ggml_ten
 
     call.assume_causal = env.on(PACKED16_FLAG_BLOCKFA_ASSUME_CAUSAL);
     call.scale_mode    = env.value[PACKED16_FLAG_K_SCALE_MODE];
-    call.scale_log2    = ggml_get_op_params_f32(dst, 0)*1.44269504f;
+    call.scale_log2    = ggml_get_op_params_f32(dst, 0)*PACKED16_LOG2E;
 
     call.q    = (const char *) Q->data;
     call.nbq1 = Q->nb[1];

@@ -27,6 +27,9 @@
 #define PACKED16_LOGIT_DEAD  (-2e30f)
 #define PACKED16_MAX_FLOOR   (-1e30f)
 
+// log2(e): what is natural in the mask, the sinks and the scale of a call becomes base 2.
+#define PACKED16_LOG2E       1.44269504f
+
 // 1.5*2^23: a float whose low mantissa bits hold a small integer. An integer dot product that starts here is
 // already the float MAGIC + sum, without a conversion; |sum| <= 32*127*127 < 2^22.
 #define PACKED16_MAGIC_F     12582912.0f
@@ -166,7 +169,7 @@ static __device__ __forceinline__ float packed16_mul(const float a, const float 
 
 // A sink as a logit in base 2, with the same bits in every kernel: contracted into what is subtracted from it, it would not be rounded.
 static __device__ __forceinline__ float packed16_sink_logit(const float sink) {
-    return packed16_mul(sink, 1.44269504f);
+    return packed16_mul(sink, PACKED16_LOG2E);
 }
 
 // Whether x is finite once it is rounded to f16.

@@ -30,7 +30,7 @@
 //
 // A block takes its share of all tiles, which may begin and end within the cells of its columns: packed16-prefill-share.cuh.
 
-#include "packed16-prefill-mma-tile.cuh"
+#include "packed16-prefill-mma-softmax.cuh"
 #include "packed16-prefill-share.cuh"
 
 // Waves per SIMD at D=128: eight leave 192 of 1536 registers, which is enough, or 128 of 1024, which is not.
@@ -217,97 +217,9 @@ static __global__ void PACKED16_LAUNCH_BOUNDS(
                 packed16_prefill_logits<D, V_t, shape>(s, neg, smem, mine, first, Q, Q_scales, warp_col, lane);
 
                 if (kind == PACKED16_TILE_MIXED) {
-#pragma unroll
-                    for (int n = 0; n < tile::nt; ++n) {
-#pragma unroll
-                        for (int j = 0; j < c_t::n_cols; ++j) {
-                            const int    col = min(col0 + warp_col + n*PACKED16_MMA_N + c_t::col(j, lane), n_cols - 1);
-                            const char * row = mask ? mask + (int64_t) (col/args.gqa)*args.nbm1 : nullptr;
-#pragma unroll
-                            for (int mi = 0; mi < tile::mt; ++mi) {
-#pragma unroll
-                                for (int r = j; r < c_t::n; r += c_t::n_cols) {
-                                    const int k = k0 + first + mi*PACKED16_MMA_M + c_t::row(r, lane);
-                                    uint32_t bits = PACKED16_MASK_DEAD;
-                                    if (k < args.nk) {
-                                        bits = row ? ((const uint16_t *) row)[k] : 0;
-                                    }
-                                    float & x = s[mi][n].x[r];
-                                    x = bits == PACKED16_MASK_DEAD ? PACKED16_LOGIT_DEAD : fmaf(packed16_half_bits(bits), 1.44269504f, x);
-                                }
-                            }
-                        }
-                    }
+                    packed16_prefill_mask<D, shape>(s, mask, col0 + warp_col, n_cols, k0 + first, args, lane);
                 }
-
-                float top[tile::nt][c_t::n_cols];
-                bool  grown = false;
-#pragma unroll
-                for (int n = 0; n < tile::nt; ++n) {
-#pragma unroll
-                    for (int j = 0; j < c_t::n_cols; ++j) {
-                        top[n][j] = s[0][n].x[j];
-#pragma unroll
-                        for (int mi = 0; mi < tile::mt; ++mi) {
-#pragma unroll
-                            for (int r = j; r < c_t::n; r += c_t::n_cols) {
-                                top[n][j] = fmaxf(top[n][j], s[mi][n].x[r]);
-                            }
-                        }
-                        grown = grown || fresh[n][j] || top[n][j] > PACKED16_MMA_WEIGHT_LOG2 + PACKED16_MMA_GROWTH_LOG2;
-                    }
-                }
-                if (__any_sync(0xFFFFFFFF, grown)) { // a column has a new reference
-                    float a[tile::nt][c_t::n_cols];
-#pragma unroll
-                    for (int n = 0; n < tile::nt; ++n) {
-#pragma unroll
-                        for (int j = 0; j < c_t::n_cols; ++j) {
-                            const float most = packed16_mma_over_rows(top[n][j], [](const float x, const float y) { return fmaxf(x, y); });
-                            // up to the largest logit, down to it only from the reference that a column begins with
-                            const bool  seen = most > 0.5f*PACKED16_LOGIT_DEAD;
-                            const float by   = !seen ? 0.0f : fresh[n][j] ? most - PACKED16_MMA_WEIGHT_LOG2 : fmaxf(most - PACKED16_MMA_WEIGHT_LOG2, 0.0f);
-                            a[n][j]     = packed16_exp2(-by);
-                            a[n][j]     = fresh[n][j] ? 0.0f : a[n][j];
-                            fresh[n][j] = fresh[n][j] && !seen;
-                            neg[n][j]  -= by;
-                            l[n][j]    *= a[n][j];
-#pragma unroll
-                            for (int mi = 0; mi < tile::mt; ++mi) {
-#pragma unroll
-                                for (int r = j; r < c_t::n; r += c_t::n_cols) {
-                                    s[mi][n].x[r] -= by;
-                                }
-                            }
-                        }
-                    }
-#pragma unroll
-                    for (int d = 0; d < D/PACKED16_MMA_M; ++d) {
-#pragma unroll
-                        for (int n = 0; n < tile::nt; ++n) {
-#pragma unroll
-                            for (int r = 0; r < c_t::n; ++r) {
-                                o[d][n].x[r] *= a[n][r % c_t::n_cols];
-                            }
-                        }
-                    }
-                }
-#pragma unroll
-                for (int n = 0; n < tile::nt; ++n) {
-#pragma unroll
-                    for (int j = 0; j < c_t::n_cols; ++j) {
-                        float sum = 0.0f;
-#pragma unroll
-                        for (int mi = 0; mi < tile::mt; ++mi) {
-#pragma unroll
-                            for (int r = j; r < c_t::n; r += c_t::n_cols) {
-                                s[mi][n].x[r] = packed16_exp2(s[mi][n].x[r]);
-                                sum += s[mi][n].x[r];
-                            }
-                        }
-                        l[n][j] += sum;
-                    }
-                }
+                packed16_prefill_softmax<D, shape>(s, o, neg, fresh, l);
 
 #pragma unroll
                 for (int mi = 0; mi < tile::mt; ++mi) {

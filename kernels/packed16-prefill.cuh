@@ -242,7 +242,7 @@ static __global__ void PACKED16_LAUNCH_BOUNDS(PACKED16_PREFILL_THREADS, 4, 1) pa
                     if (k < args.nk) {
                         bits = row ? ((const uint16_t *) row)[k] : 0;
                     }
-                    s[c][i] = bits == PACKED16_MASK_DEAD ? PACKED16_LOGIT_DEAD : fmaf(packed16_half_bits(bits), 1.44269504f, s[c][i]);
+                    s[c][i] = bits == PACKED16_MASK_DEAD ? PACKED16_LOGIT_DEAD : fmaf(packed16_half_bits(bits), PACKED16_LOG2E, s[c][i]);
                 }
             }
         }

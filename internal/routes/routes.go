@@ -192,17 +192,6 @@ func Route(s Shape, k recipe.Kernel, env Env) Decision {
 	return away("EMPTY", required)
 }
 
-// shortPrefills says below how many cells auto unpacks, "" for never.
-func shortPrefills(k recipe.Kernel) string {
-	var s []string
-	for _, d := range k.HeadSizes {
-		if n := k.PrefillF16Below(d); n > 0 {
-			s = append(s, fmt.Sprintf("nk < %d at D=%d", n, d))
-		}
-	}
-	return strings.Join(s, ", ")
-}
-
 // unfit returns the ID of the first reason why no kernel takes s, or "".
 func unfit(s Shape, k recipe.Kernel) string {
 	switch {
@@ -253,84 +242,6 @@ func variantFor(i int, matrixCores, unpacks, short bool) string {
 		}
 	}
 	return ""
-}
-
-// Line is the start-up line's list of the routes in force.
-func Line(k recipe.Kernel, env Env, matrixCores bool) string {
-	split, from := env.on(flagSplitK), strconv.Itoa(env.value[flagThreshold])
-	var parts []string
-	for _, r := range Table(k) {
-		if r.Depth == Long && !split || r.NQMax > 0 && r.NQMax < r.NQMin {
-			continue
-		}
-		s := r.Name + " nq " + r.nq()
-		switch {
-		case split && r.Depth == Short:
-			s += " nk < " + from
-		case split && r.Depth == Long:
-			s += " nk >= " + from
-		}
-		if r.Split && split {
-			s += " splits of " + splitText(k, env.value[flagSplitSize], env.set[flagSplitSize])
-			if r.Depth == AnyDepth {
-				s += " from nk " + from
-			}
-		}
-		if r.ID == "PREFILL" {
-			unpacks := env.unpacks()
-			v := variantFor(env.value[flagVariant], matrixCores, unpacks, false)
-			if v == "" {
-				v = "refused"
-			}
-			s += " " + v
-			if short := shortPrefills(k); short != "" && unpacks && env.value[flagVariant] == 0 {
-				s += ", f16 " + short
-			}
-		}
-		parts = append(parts, s)
-	}
-	return strings.Join(parts, " | ")
-}
-
-// splitText writes how many cells a split has.
-func splitText(k recipe.Kernel, split int, asked bool) string {
-	if asked {
-		return strconv.Itoa(split)
-	}
-	return fmt.Sprintf("%d to %d", k.Chunk, k.SuperChunk)
-}
-
-// nq writes the row's range of query rows.
-func (r Row) nq() string {
-	switch {
-	case r.NQMax == 0:
-		return strconv.Itoa(r.NQMin) + "+"
-	case r.NQMax > r.NQMin:
-		return fmt.Sprintf("%d..%d", r.NQMin, r.NQMax)
-	}
-	return strconv.Itoa(r.NQMin)
-}
-
-// Why puts a decision in one line, the same one that llama.cpp logs.
-func (d Decision) Why(k recipe.Kernel) string {
-	for _, r := range Reasons(k) {
-		if r.ID == d.Reason {
-			return strings.ToLower(d.Route) + ": " + r.Text + "; " + r.Instead
-		}
-	}
-	text := ""
-	for _, r := range Table(k) {
-		if r.ID == d.Route {
-			text = r.Name + ": " + r.Why
-		}
-	}
-	if d.Variant != "" {
-		text += ", " + d.Variant
-	}
-	if d.Split > 0 {
-		text += ", splits of " + splitText(k, d.Split, d.Asked) + " cells"
-	}
-	return text
 }
 
 // Check refuses kernel parameters that the routes cannot honour.

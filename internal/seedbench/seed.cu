@@ -492,7 +492,7 @@ static bool seed_prefill(const int nq, const int nk, const bool classes_too) {
     uint8_t * classes = device_alloc<uint8_t>((size_t) packed16_class_stride(nk, PACKED16_BN)*grid.x);
     float *   dst     = device_alloc<float>((size_t) nq*n_head*D);
 
-    const float scale_log2 = 1.44269504f/sqrtf((float) D);
+    const float scale_log2 = PACKED16_LOG2E/sqrtf((float) D);
     const packed16_q_view view = {(const char *) x, D*4, (int64_t) D*4*nq, 0, scale_log2};
     const auto prepare = [&](const int n_rows, const packed16_mask_tiles & tiles) {
         packed16_prepare<D><<<packed16_prepare_blocks(n_rows, tiles, args), PACKED16_PREPARE_WARPS*WARP_SIZE>>>(
