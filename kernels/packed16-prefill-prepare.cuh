@@ -22,47 +22,6 @@ static inline unsigned int packed16_prepare_blocks(const int n_rows, const packe
     return (unsigned int) (packed16_prepare_row_blocks(n_rows) + (n_tiles + PACKED16_PREPARE_WARPS - 1)/PACKED16_PREPARE_WARPS);
 }
 
-// Quantises rows row0 .. of the n_rows = n_seq*n_head*nq, PACKED16_PREPARE_WARP_ROWS at most, with one warp: row by row, then head by head.
-template <int D>
-static __device__ __forceinline__ void packed16_prepare_rows(
-        const packed16_q_view & view, int * __restrict__ q_payload, float * __restrict__ q_scales, const int row0, const int n_rows,
-        const int stride_g, const int stride_q, const packed16_args & args, const int lane) {
-    constexpr int most = PACKED16_PREPARE_WARP_ROWS;
-
-    int q     = row0 % args.nq;
-    int head  = row0 / args.nq % args.n_head;
-    int seq   = row0 / args.nq / args.n_head;
-    int g     = head % args.gqa;
-    int first = seq*args.n_head + head - g; // query head of the KV head
-
-    float   x[most][D/32];
-    int64_t out[most];
-#pragma unroll
-    for (int i = 0; i < most; ++i) {
-        if (row0 + i < n_rows) { // the whole warp
-            packed16_load_q<D>(x[i], view.q + q*view.nbq1 + head*view.nbq2 + seq*view.nbq3, lane);
-        }
-        out[i] = (int64_t) first*args.nq + g*stride_g + q*stride_q;
-        if (++q == args.nq) {
-            q = 0;
-            if (++g == args.gqa) {
-                g      = 0;
-                first += args.gqa;
-            }
-            if (++head == args.n_head) {
-                head = 0;
-                ++seq;
-            }
-        }
-    }
-#pragma unroll
-    for (int i = 0; i < most; ++i) {
-        if (row0 + i < n_rows) {
-            packed16_quantize_q_row<D>(x[i], (int8_t *) q_payload + out[i]*D, q_scales + out[i]*(D/32), lane, view.scale_log2);
-        }
-    }
-}
-
 // Launch: grid packed16_prepare_blocks, block PACKED16_PREPARE_WARPS*32. n_rows = n_seq*n_head*nq.
 // stride_g, stride_q: where (g, q) of a KV head lands.
 template <int D>
@@ -77,7 +36,8 @@ static __global__ void __launch_bounds__(PACKED16_PREPARE_WARPS*WARP_SIZE) packe
     if ((int) blockIdx.x < n_q) {
         const int row = blockIdx.x*PACKED16_PREPARE_ROWS + warp*PACKED16_PREPARE_WARP_ROWS;
         if (row < n_rows) {
-            packed16_prepare_rows<D>(view, q_payload, q_scales, row, n_rows, stride_g, stride_q, args, lane);
+            packed16_quantize_q_rows<D, PACKED16_PREPARE_WARP_ROWS>(
+                view, q_payload, q_scales, row, n_rows, args.nq, args.n_head, args.gqa, stride_g, stride_q, lane);
         }
         return;
     }

@@ -2,7 +2,7 @@
 
 // Quantises Q for one attention call.
 //
-// Tile: one warp owns one row of D values (packed16_prepare: four, one after the other), lane i the D/32 neighbouring values from
+// Tile: one warp owns one row of D values (before a prefill four, one after the other), lane i the D/32 neighbouring values from
 // D/32*i on: a block of 32 is 4 lanes at D=256. No LDS. Written per row: D bytes of payload and D/32 f32 scales, by a kernel of their own to scratch that attention
 // reads with wave-uniform addresses, or by the decode kernel itself to shared memory.
 // The scale is absmax/127 in f32 (nothing is lost by storing it wider), a block below the normal range counts as
@@ -71,20 +71,44 @@ static __device__ __forceinline__ void packed16_quantize_q_row(
     }
 }
 
-// Quantises row `row` of n_seq*n_head*nq with one warp. Where (g, q) of a KV head lands: g*stride_g + q*stride_q, see packed16-layout.cuh.
-template <int D>
-static __device__ __forceinline__ void packed16_quantize_q_of(
-        const packed16_q_view & view, int * __restrict__ q_payload, float * __restrict__ q_scales, const int row,
+// Quantises rows row0 .. of the n_rows = n_seq*n_head*nq, `most` of them, with one warp: query row by query row, then head by head. Where
+// (g, q) of a KV head lands: g*stride_g + q*stride_q, see packed16-layout.cuh.
+template <int D, int most>
+static __device__ __forceinline__ void packed16_quantize_q_rows(
+        const packed16_q_view & view, int * __restrict__ q_payload, float * __restrict__ q_scales, const int row0, const int n_rows,
         const int nq, const int n_head, const int gqa, const int stride_g, const int stride_q, const int lane) {
-    const int q    = row % nq;
-    const int head = row / nq % n_head;
-    const int seq  = row / nq / n_head;
+    int q     = row0 % nq;
+    int head  = row0 / nq % n_head;
+    int seq   = row0 / nq / n_head;
+    int g     = head % gqa;
+    int first = seq*n_head + head - g; // query head of the KV head
 
-    const int64_t out = (int64_t) (seq*n_head + head/gqa*gqa)*nq + head%gqa*stride_g + q*stride_q;
-
-    float x[D/32];
-    packed16_load_q<D>(x, view.q + q*view.nbq1 + head*view.nbq2 + seq*view.nbq3, lane);
-    packed16_quantize_q_row<D>(x, (int8_t *) q_payload + out*D, q_scales + out*(D/32), lane, view.scale_log2);
+    float   x[most][D/32];
+    int64_t out[most];
+#pragma unroll
+    for (int i = 0; i < most; ++i) {
+        if (row0 + i < n_rows) { // the whole warp
+            packed16_load_q<D>(x[i], view.q + q*view.nbq1 + head*view.nbq2 + seq*view.nbq3, lane);
+        }
+        out[i] = (int64_t) first*nq + g*stride_g + q*stride_q;
+        if (++q == nq) {
+            q = 0;
+            if (++g == gqa) {
+                g      = 0;
+                first += gqa;
+            }
+            if (++head == n_head) {
+                head = 0;
+                ++seq;
+            }
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < most; ++i) {
+        if (row0 + i < n_rows) {
+            packed16_quantize_q_row<D>(x[i], (int8_t *) q_payload + out[i]*D, q_scales + out[i]*(D/32), lane, view.scale_log2);
+        }
+    }
 }
 
 // Launch, for decode on vector units: grid (ceil(n_rows / 4)), block (32, 4). n_rows = n_seq*n_head*nq; columns q*gqa + g.
@@ -94,6 +118,6 @@ static __global__ void __launch_bounds__(128) packed16_quantize_q(
         const int n_rows, const int nq, const int n_head, const int gqa) {
     const int row = blockIdx.x*4 + threadIdx.y;
     if (row < n_rows) { // a whole warp
-        packed16_quantize_q_of<D>(view, q_payload, q_scales, row, nq, n_head, gqa, 1, gqa, threadIdx.x);
+        packed16_quantize_q_rows<D, 1>(view, q_payload, q_scales, row, n_rows, nq, n_head, gqa, 1, gqa, threadIdx.x);
     }
 }
