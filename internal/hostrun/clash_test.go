@@ -25,10 +25,7 @@ func TestWhatIsRefusedDoesNotCompile(t *testing.T) {
 	if err != nil {
 		t.Skipf("skipped: needs a clang++ for AMD GPUs: %v", err)
 	}
-	r, err := recipe.Load(assets, "rdna3")
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := loadRecipe(t)
 	headers := t.TempDir()
 	if err := standin.Write(headers); err != nil {
 		t.Fatal(err)

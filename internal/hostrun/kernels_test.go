@@ -17,21 +17,32 @@ var assets = os.DirFS(filepath.Join("..", ".."))
 
 var compiled = map[string]*Program{}
 
+// findCompiler skips by name without a compiler.
+func findCompiler(t *testing.T) string {
+	t.Helper()
+	cxx, err := FindCompiler(t.Context())
+	if err != nil {
+		t.Skipf("skipped: needs clang++ with AddressSanitizer: %v", err)
+	}
+	return cxx
+}
+
+func loadRecipe(t *testing.T) *recipe.Recipe {
+	t.Helper()
+	r, err := recipe.Load(assets, "rdna3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
 // compileKernels builds the rdna3 recipe's kernels once for each key, or skips by name without a compiler.
 func compileKernels(t *testing.T, key string, heads []int, vs []string, variant func(*recipe.Kernel), o KernelOptions) *Program {
 	t.Helper()
 	if p := compiled[key]; p != nil {
 		return p
 	}
-	cxx, err := FindCompiler(t.Context())
-	if err != nil {
-		t.Skipf("skipped: needs clang++ with AddressSanitizer: %v", err)
-	}
-	r, err := recipe.Load(assets, "rdna3")
-	if err != nil {
-		t.Fatal(err)
-	}
-
+	cxx, r := findCompiler(t), loadRecipe(t)
 	if heads != nil {
 		r.Kernel.HeadSizes, r.Kernel.VTypes = heads, vs
 	}
@@ -51,14 +62,7 @@ func compileKernels(t *testing.T, key string, heads []int, vs []string, variant 
 // name without a compiler. key is the program's own directory.
 func runSource(t *testing.T, key, name string, o Options, mutate func(name, text string) string) *Result {
 	t.Helper()
-	cxx, err := FindCompiler(t.Context())
-	if err != nil {
-		t.Skipf("skipped: needs clang++ with AddressSanitizer: %v", err)
-	}
-	r, err := recipe.Load(assets, "rdna3")
-	if err != nil {
-		t.Fatal(err)
-	}
+	cxx, r := findCompiler(t), loadRecipe(t)
 	o.Compiler, o.Dir, o.Name = cxx, filepath.Join(scratch, key), name
 	kernels := filepath.Join(o.Dir, "kernels")
 	names, err := writeKernels(kernels, r, assets, mutate)
